@@ -1,0 +1,37 @@
+# `make test` and `make demo` need Python 3.11 or newer and nothing else.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+
+.PHONY: demo test lint format build bench clean
+
+demo: .venv/installed
+	$(BIN)/python examples/tree_link_prediction.py
+
+test: .venv/installed
+	$(BIN)/pytest
+
+lint: .venv/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+build: .venv/installed
+	$(BIN)/python -m build
+
+bench: .venv/installed
+	$(BIN)/python benchmarks/numerics.py
+	$(BIN)/python benchmarks/layer_speed.py
+
+clean:
+	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+# constraints.txt pins every version; with torch pinned, pip takes a CPU build where one is at hand
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@

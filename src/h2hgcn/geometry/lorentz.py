@@ -1,0 +1,138 @@
+"""The hyperboloid of curvature -1: points ``[time, space...]`` with ``-time² + |space|² = -1`` and ``time ≥ 1``.
+
+Functions of two points take differences in float64 and return the input's dtype. A point's time is derived from its
+space coordinates wherever both are at hand, since an independently stored time drifts.
+"""
+
+import torch
+from torch import Tensor
+
+from h2hgcn.geometry.numerics import (
+    asinhc,
+    max_radius,
+    safe_norm,
+    safe_reciprocal,
+    safe_sqrt,
+    sinhc,
+    squared_norm,
+    wide,
+)
+from h2hgcn.geometry.polar import pair_distance, squared_chord
+
+
+def inner(x: Tensor, y: Tensor) -> Tensor:
+    """Lorentz inner product ``-x₀y₀ + Σ xᵢyᵢ`` over the last axis (Dai et al. 2021, Eq. 1), taken as it stands."""
+    product = x * y
+    return product[..., 1:].sum(-1) - product[..., 0]
+
+
+def distance(x: Tensor, y: Tensor) -> Tensor:
+    """Geodesic distance (Dai et al. 2021, Eq. 2) between points that broadcast, accurate at every radius and
+    separation.
+
+    At equal points the value is 0 and the gradient is 0; elsewhere the gradient is that of ``arcosh(-<x, y>)`` with
+    time a function of space, so it flows to the space coordinates alone.
+    """
+    return pair_distance(x, y, squared=False)
+
+
+def squared_distance(x: Tensor, y: Tensor) -> Tensor:
+    """Square of ``distance``, smooth everywhere, equal points included."""
+    return pair_distance(x, y, squared=True)
+
+
+def distance_to_origin(point: Tensor) -> Tensor:
+    """The radius of a point: ``asinh|space|``, with gradient 0 at the origin."""
+    return torch.asinh(safe_norm(point[..., 1:])).squeeze(-1)
+
+
+def pairwise_distance(points: Tensor, others: Tensor) -> Tensor:
+    """All distances ``(n, m)`` between ``n`` points and ``m`` others by one matrix product.
+
+    The product is taken in float64 from times derived anew. It cancels where ``distance`` does not: two points at
+    radius ``r`` count as equal, with gradient 0, below a distance of about ``1e-8·cosh(r)``.
+    """
+    space, other_space = wide(points[..., 1:]), wide(others[..., 1:])
+    time, other_time = _time(space), _time(other_space)
+    product = time * other_time.mT
+    chord = 2 * (product - space @ other_space.mT - 1)
+    rounding = product.detach() * (4 * torch.finfo(product.dtype).eps)
+    chord = torch.where(chord > rounding, chord, 0.0)
+    return (safe_sqrt(chord) * asinhc(chord / 4)).to(points.dtype)
+
+
+def exp_origin(tangent: Tensor, max_norm: float | None = None) -> Tensor:
+    """Exponential map at the origin (Dai et al. 2021, Eq. 9): a Euclidean vector ``(..., dim)`` to a point ``(...,
+    dim + 1)``.
+
+    A vector longer than ``max_norm``, and in any case than ``max_radius(dtype)``, keeps its direction and is
+    shortened to it; its gradient is then along the sphere only. At 0 the map is the identity to first order.
+    """
+    bound = max_radius(tangent.dtype) if max_norm is None else min(max_norm, max_radius(tangent.dtype))
+    bounded = tangent * shortening(tangent, bound)
+    space = bounded * sinhc(squared_norm(bounded))
+    return project(torch.cat([torch.ones_like(space[..., :1]), space], dim=-1))
+
+
+def log_origin(point: Tensor) -> Tensor:
+    """Inverse of ``exp_origin``: the Euclidean vector ``(..., dim)`` whose length is the point's radius."""
+    space = point[..., 1:]
+    return space * asinhc(squared_norm(space))
+
+
+def exp(point: Tensor, tangent: Tensor) -> Tensor:
+    """Exponential map (Dai et al. 2021, Eq. 3) of a tangent vector ``(..., dim + 1)`` at a point.
+
+    The tangent's time follows from its space part, so that it is tangent; lengths are bounded by ``max_radius(dtype)``.
+    """
+    dtype = torch.promote_types(point.dtype, tangent.dtype)
+    space, vector = wide(point[..., 1:]), wide(tangent[..., 1:])
+    bounded = vector * shortening(_local_coordinates(space, vector), max_radius(dtype))
+    square = squared_norm(_local_coordinates(space, bounded))
+    moved = space * (1 + square / 2 * sinhc(square / 4).square()) + bounded * sinhc(square)
+    return _with_time(moved).to(dtype)
+
+
+def log(point: Tensor, other: Tensor) -> Tensor:
+    """Logarithmic map (Dai et al. 2021, Eq. 4): the tangent vector at ``point`` that leads to ``other``; 0 if they
+    are equal.
+    """
+    dtype = torch.promote_types(point.dtype, other.dtype)
+    space, chord = wide(point[..., 1:]), squared_chord(point, other)
+    scale = asinhc(chord / 4) / (1 + chord / 4).sqrt()
+    tangent = scale * (wide(other[..., 1:]) - space - chord / 2 * space)
+    time = (space * tangent).sum(-1, keepdim=True) / _time(space)
+    return torch.cat([time, tangent], dim=-1).to(dtype)
+
+
+def project(point: Tensor) -> Tensor:
+    """The point of the hyperboloid with the same space coordinates: its time is ``sqrt(1 + |space|²)``."""
+    return _with_time(point[..., 1:])
+
+
+def violation(point: Tensor) -> Tensor:
+    """How far a point is off the hyperboloid: ``|<x, x> + 1|`` relative to time², computed in float64."""
+    time, space = wide(point[..., 0]), wide(point[..., 1:])
+    return (space.square().sum(-1) - time.square() + 1).abs() / time.square()
+
+
+def shortening(vector: Tensor, max_norm: float) -> Tensor:
+    """The factor, at most 1, that brings a vector to length ``max_norm`` or less; 1 with gradient 0 for short ones."""
+    norm = safe_norm(vector)
+    too_long = norm > max_norm
+    return torch.where(too_long, max_norm / torch.where(too_long, norm, 1.0), 1.0)
+
+
+def _local_coordinates(space: Tensor, vector: Tensor) -> Tensor:
+    """A vector whose Euclidean norm is the tangent's Lorentz norm: its radial part shrinks by time, the rest stays."""
+    direction = space * safe_reciprocal(safe_norm(space))
+    radial = (direction * vector).sum(-1, keepdim=True)
+    return vector - direction * radial * (1 - 1 / _time(space))
+
+
+def _time(space: Tensor) -> Tensor:
+    return (1 + squared_norm(space)).sqrt()
+
+
+def _with_time(space: Tensor) -> Tensor:
+    return torch.cat([_time(space), space], dim=-1)

@@ -1,0 +1,125 @@
+"""Every epsilon, bound and series of the package, with its reason and its behaviour at the edges.
+
+Functions of a squared argument (``sinhc``, ``asinhc``) are analytic at 0, so value and all derivatives are finite
+there; a function of the norm itself would not be.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+# Taylor coefficients in the squared argument. sinh(x)/x: 1/(2n+1)!; asinh(x)/x: (-1)^n (2n)! / (4^n n!^2 (2n+1)).
+_SINHC_SERIES = tuple(1.0 / math.factorial(2 * n + 1) for n in range(8))
+_SINHC_SLOPE_SERIES = tuple(2 * n / math.factorial(2 * n + 1) for n in range(1, 9))
+_ASINHC_SERIES = tuple((-1) ** n * math.comb(2 * n, n) / (4**n * (2 * n + 1)) for n in range(9))
+
+# Below these squares the series is exact to float64 rounding (the first dropped term is < 1e-17), above them the closed
+# form loses less than two digits in its derivative.
+_SINHC_SERIES_LIMIT = 0.1
+_ASINHC_SERIES_LIMIT = 1e-2
+
+# The share of rounding error allowed in the squared time of a neighborhood sum: see ``layer_radius``.
+_LAYER_TOLERANCE = 1e-2
+
+# The lower bound of ``T² - |S|²`` for weights that sum to 1. In exact arithmetic it is at least 1, and equal to 1 for
+# a node without neighbours; a bound of 1 would put a kink just there. Within ``layer_radius`` rounding leaves 0.99,
+# so one half is never met where sums are good, and beyond it no root of a negative number is taken.
+MIDPOINT_FLOOR = 0.5
+
+
+def max_radius(dtype: torch.dtype) -> float:
+    """The largest distance from the origin at which ``dtype`` still tells points apart: 16.6 in float32, 36.7 in
+    float64.
+
+    There, neighbouring representable coordinates, ``eps * sinh(radius)``, are one unit of distance apart. Every
+    exponential map is bounded by it; squares of the coordinates are then far from overflow.
+    """
+    return math.asinh(1.0 / torch.finfo(dtype).eps)
+
+
+def layer_radius(dtype: torch.dtype) -> float:
+    """The largest radius at which neighborhood sums taken in ``dtype`` are good: 6.4 in float32, 16.4 in float64.
+
+    The squared time ``T² - |S|²`` of a sum of neighbours is known to about ``eps * cosh²(radius)``; here this is 1 %,
+    which moves the midpoint by half a hundredth of a unit.
+    """
+    return math.acosh(math.sqrt(_LAYER_TOLERANCE / torch.finfo(dtype).eps))
+
+
+def ball_gap(dtype: torch.dtype) -> float:
+    """The smallest ``1 - |b|²`` used when a ball or Klein point is lifted: one rounding step, so no division by zero.
+
+    A point at or outside the boundary is lifted to the farthest point that its dtype can name; its gradient through
+    the gap is 0.
+    """
+    return torch.finfo(dtype).eps
+
+
+def wide(x: Tensor) -> Tensor:
+    """``x`` in float64, in which differences of hyperbolic coordinates are taken."""
+    return x.to(torch.float64)
+
+
+def safe_sqrt(square: Tensor) -> Tensor:
+    """Square root with gradient 0 (not infinity) at 0. Negative rounding noise counts as 0."""
+    positive = square > 0
+    return torch.where(positive, square, 1.0).sqrt() * positive
+
+
+def safe_reciprocal(x: Tensor) -> Tensor:
+    """``1/x``, and 0 with gradient 0 where ``x`` is 0."""
+    nonzero = x != 0
+    return nonzero / torch.where(nonzero, x, 1.0)
+
+
+def floored_reciprocal(x: Tensor) -> Tensor:
+    """``1/x`` for ``x ≥ 0``, finite at 0, for a quotient whose numerator is 0 there too. Values, not gradients."""
+    return x.clamp_min(torch.finfo(x.dtype).tiny).reciprocal_()
+
+
+def squared_norm(x: Tensor) -> Tensor:
+    """Sum of squares over the last axis, which is kept with length 1."""
+    return x.square().sum(-1, keepdim=True)
+
+
+def safe_norm(x: Tensor) -> Tensor:
+    """Euclidean norm over the last axis (kept), without overflow or underflow; at 0 the gradient is 0."""
+    if x.shape[-1] == 0:
+        return x.new_zeros((*x.shape[:-1], 1))
+    largest = torch.linalg.vector_norm(x.detach(), ord=math.inf, dim=-1, keepdim=True)
+    scale = torch.where((largest > 0) & largest.isfinite(), largest, 1.0)
+    return torch.linalg.vector_norm(x / scale, dim=-1, keepdim=True) * scale
+
+
+def sinhc(square: Tensor) -> Tensor:
+    """``sinh(x)/x`` as a function of ``x²``: 1 with derivative 1/6 at 0."""
+    return _analytic(square, _SINHC_SERIES, _SINHC_SERIES_LIMIT, lambda x: torch.sinh(x) / x)
+
+
+def sinhc_slope(square: Tensor) -> Tensor:
+    """``(cosh(x) - sinh(x)/x)/x²``, twice the derivative of ``sinhc``, as a function of ``x²``: 1/3 at 0."""
+    return _analytic(
+        square, _SINHC_SLOPE_SERIES, _SINHC_SERIES_LIMIT, lambda x: (torch.cosh(x) - torch.sinh(x) / x) / x.square()
+    )
+
+
+def asinhc(square: Tensor) -> Tensor:
+    """``asinh(x)/x`` as a function of ``x²``: 1 with derivative -1/6 at 0."""
+    return _analytic(square, _ASINHC_SERIES, _ASINHC_SERIES_LIMIT, lambda x: torch.asinh(x) / x)
+
+
+def _analytic(
+    square: Tensor, series: tuple[float, ...], limit: float, closed_form: Callable[[Tensor], Tensor]
+) -> Tensor:
+    near = square < limit
+    root = torch.where(near, 1.0, square).sqrt()
+    return torch.where(near, _polynomial(torch.where(near, square, 0.0), series), closed_form(root))
+
+
+def _polynomial(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
+    value = torch.full_like(x, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        value = value * x + coefficient
+    return value

@@ -1,0 +1,105 @@
+"""The activation through the Poincaré ball (Dai et al. 2021, Eq. 13), for functions that stay inside it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+ActivationFunction = Callable[[Tensor], Tensor]
+
+_KEEP_THE_BALL: dict[str, ActivationFunction] = {
+    "elu": F.elu,
+    "softsign": F.softsign,
+    "tanh": torch.tanh,
+}
+_POSITIVELY_HOMOGENEOUS = ("identity", "leaky_relu", "relu")
+_SELF_GATED = ("gelu", "hardswish", "mish", "silu", "swish")
+
+# How many points of [-1, 1] a function of the user's own is tried at, and the rounding it is granted there.
+_PROBES = 2001
+_PROBE_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class BallActivation:
+    """An activation with ``|act(b)| ≤ |b|`` in each coordinate, hence from the ball into the ball.
+
+    ``slope`` is set if it is positively homogeneous: 1 above 0 and ``slope`` below; then it also acts on unscaled sums.
+    """
+
+    name: str
+    function: ActivationFunction
+    slope: float | None = None
+
+    def __call__(self, time: Tensor, space: Tensor) -> tuple[Tensor, Tensor]:
+        """Activates points given as time ``(n)`` and space ``(n, dim)``.
+
+        ``1 - |act(b)|² = 2/(1 + time) + Σ(b² - act(b)²)``: no term is negative, so nothing cancels near the boundary.
+        """
+        ball_point = space / (1 + time).unsqueeze(-1)
+        activated = self.function(ball_point)
+        shrinkage = (ball_point - activated) * (ball_point + activated)
+        gap = 2 / (1 + time) + shrinkage.sum(-1)
+        space = activated * (2 / gap).unsqueeze(-1)
+        return (1 + space.square().sum(-1)).sqrt(), space
+
+
+def resolve_activation(activation: str | ActivationFunction | None, negative_slope: float = 0.01) -> BallActivation:
+    """The activation of that name, or a function checked to keep the ball. None is the identity."""
+    if activation is None:
+        activation = "identity"
+    if isinstance(activation, nn.LeakyReLU):
+        negative_slope = activation.negative_slope
+    name = activation if isinstance(activation, str) else _name(activation)
+    if name in _SELF_GATED:
+        raise ValueError(
+            f"activation {name!r} is self-gated: inside the unit ball it halves every coordinate, and points collapse "
+            f"to the origin layer by layer; {_advice()}"
+        )
+    if name in _POSITIVELY_HOMOGENEOUS:
+        return _homogeneous(name, negative_slope)
+    if not isinstance(activation, str):
+        return BallActivation(name, _checked(name, activation))
+    if name in _KEEP_THE_BALL:
+        return BallActivation(name, _KEEP_THE_BALL[name])
+    if name == "selu":
+        raise ValueError(f"activation 'selu' leaves the Poincaré ball (it expands by 5 % and more); {_advice()}")
+    raise ValueError(f"activation {name!r} is not known to keep the Poincaré ball; {_advice()}")
+
+
+def _homogeneous(name: str, negative_slope: float) -> BallActivation:
+    slope = {"identity": 1.0, "relu": 0.0, "leaky_relu": float(negative_slope)}[name]
+    if not -1 <= slope <= 1:
+        raise ValueError(f"negative_slope={slope:g} leaves the Poincaré ball; take one between -1 and 1")
+    return BallActivation(name, partial(F.leaky_relu, negative_slope=slope), slope)
+
+
+def _name(function: ActivationFunction) -> str:
+    name = getattr(function, "__name__", type(function).__name__).lower()
+    return {"leakyrelu": "leaky_relu"}.get(name, name)
+
+
+def _checked(name: str, function: ActivationFunction) -> ActivationFunction:
+    if isinstance(function, nn.Module) and next(function.parameters(), None) is not None:
+        raise ValueError(
+            f"activation {name!r} has learnable parameters, so it cannot be known to stay in the Poincaré ball; "
+            f"{_advice()}"
+        )
+    probe = torch.linspace(-1, 1, _PROBES, dtype=torch.float64)
+    with torch.no_grad():
+        value = function(probe)
+    leaves = ~(value.abs() <= probe.abs() * (1 + _PROBE_TOLERANCE))
+    if bool(leaves.any()):
+        worst = probe[leaves][0].item()
+        raise ValueError(
+            f"activation {name!r} leaves the Poincaré ball: it takes {worst:g} to {function(probe[leaves][:1]).item():g}, "
+            f"and |act(b)| ≤ |b| must hold; {_advice()}"
+        )
+    return function
+
+
+def _advice() -> str:
+    return f"these keep it well: {', '.join(sorted((*_POSITIVELY_HOMOGENEOUS, *_KEEP_THE_BALL)))}"

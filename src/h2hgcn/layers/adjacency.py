@@ -1,0 +1,284 @@
+"""The graph as the layers want it: row-stochastic CSR matrices and their transposes, prepared once."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+from torch_geometric.utils import coalesce, is_torch_sparse_tensor
+
+NeighborWeights = Literal["symmetric", "uniform"]
+
+
+class SparseMatrix(NamedTuple):
+    """A square matrix in CSR form and its transpose, as plain tensors."""
+
+    crow: Tensor
+    col: Tensor
+    values: Tensor
+    transpose_crow: Tensor
+    transpose_col: Tensor
+    transpose_values: Tensor
+
+
+@dataclass(frozen=True, repr=False)
+class Adjacency:
+    """A graph with self-loops, coalesced and sorted; ``matrix`` gives its weighted forms.
+
+    Row ``i`` holds the neighbourhood N̂(i) of node ``i``: the nodes whose messages it receives, and itself.
+    """
+
+    crow: Tensor
+    col: Tensor
+    weights: Tensor
+    transpose_crow: Tensor
+    transpose_col: Tensor
+    transpose_order: Tensor
+    _matrices: dict[tuple[str, torch.dtype], SparseMatrix] = field(default_factory=dict)
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.crow) - 1
+
+    @property
+    def device(self) -> torch.device:
+        return self.col.device
+
+    def __repr__(self) -> str:
+        return f"Adjacency(num_nodes={self.num_nodes}, num_edges={len(self.col)} with self-loops)"
+
+    def to(self, device: torch.device | str) -> Adjacency:
+        """This adjacency on another device."""
+        if torch.device(device) == self.device:
+            return self
+        return Adjacency(
+            self.crow.to(device), self.col.to(device), self.weights.to(device),
+            self.transpose_crow.to(device), self.transpose_col.to(device), self.transpose_order.to(device),
+        )  # fmt: skip
+
+    def matrix(self, neighbor_weights: NeighborWeights, dtype: torch.dtype) -> SparseMatrix:
+        """The neighbour weights of every node, divided by their sum, to which the midpoint is indifferent.
+
+        ``"symmetric"``: ``w_ij / sqrt(d_i d_j)``, as in the authors' code; ``"uniform"``: ``w_ij``, as the paper
+        writes it. Kept for the next call, unless gradients have to flow to the weights.
+        """
+        key = (neighbor_weights, dtype)
+        if key not in self._matrices:
+            matrix = self._weighted(neighbor_weights, dtype)
+            if self.weights.requires_grad:
+                return matrix
+            self._matrices[key] = matrix
+        return self._matrices[key]
+
+    def _weighted(self, neighbor_weights: NeighborWeights, dtype: torch.dtype) -> SparseMatrix:
+        weights = self.weights
+        if neighbor_weights == "symmetric":
+            # d_i is common to row i and goes with the division below
+            weights = weights * self._row_sums(weights).rsqrt()[self.col]
+        counts = self.crow.diff()
+        values = (weights / self._row_sums(weights).repeat_interleave(counts)).to(dtype)
+        return SparseMatrix(
+            self.crow, self.col, values, self.transpose_crow, self.transpose_col, values[self.transpose_order]
+        )
+
+    def _row_sums(self, weights: Tensor) -> Tensor:
+        rows = torch.arange(self.num_nodes, device=self.device).repeat_interleave(self.crow.diff())
+        return weights.new_zeros(self.num_nodes).index_add(0, rows, weights)
+
+
+def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_nodes: int | None = None) -> Adjacency:
+    """Turns a graph into the form that every layer and epoch can share.
+
+    ``edge_index`` is a ``(2, edges)`` tensor of sources and targets as in PyG (messages go from the first row to the
+    second), or a sparse matrix (torch, or PyG's ``SparseTensor``) whose rows receive, which is PyG's ``adj_t``.
+    Weights of repeated edges are added up. A node without a self-loop gets one of weight 1; one that is given keeps
+    its weight.
+    """
+    if isinstance(edge_index, Adjacency):
+        return _reused(edge_index, edge_weight, num_nodes)
+    rows, columns, weights, size = _edges(edge_index, edge_weight, num_nodes)
+    _check_edges(rows, columns, size)
+    _check_weights(weights)
+    index, weights = coalesce(torch.stack([rows, columns]), weights, size)
+    index, weights = _with_self_loops(index, weights, size)
+    transposed, order = coalesce(index.flip(0), torch.arange(len(weights), device=weights.device), size)
+    adjacency = Adjacency(
+        row_pointers(index[0], size), index[1].int(), weights,
+        row_pointers(transposed[0], size), transposed[1].int(), order,
+    )  # fmt: skip
+    _check_row_sums(adjacency._row_sums(weights))
+    return adjacency
+
+
+def adjacency_of(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:
+    """``prepare_adjacency``, remembered for as long as the ``edge_index`` tensor lives and is not changed."""
+    if isinstance(edge_index, Adjacency):
+        return _reused(edge_index, edge_weight, num_nodes)
+    return _remembered_adjacency(edge_index, edge_weight, num_nodes)
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]  # sorting a graph is not for a compiled graph
+def _remembered_adjacency(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:
+    if not _can_be_remembered(edge_index, edge_weight):
+        return prepare_adjacency(edge_index, edge_weight, num_nodes)
+    known = _remembered.get(edge_index)
+    if known is None or not known.fits(edge_index, edge_weight, num_nodes):
+        adjacency = prepare_adjacency(edge_index, edge_weight, num_nodes)
+        weight = None if edge_weight is None else (weakref.ref(edge_weight), edge_weight._version)
+        known = _Remembered(adjacency, edge_index._version, weight)
+        _remembered[edge_index] = known
+    return known.adjacency
+
+
+class _Remembered(NamedTuple):
+    adjacency: Adjacency
+    edge_version: int
+    weight: tuple[weakref.ref[Tensor], int] | None
+
+    def fits(self, edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> bool:
+        if edge_weight is None or self.weight is None:
+            same_weight = edge_weight is None and self.weight is None
+        else:
+            same_weight = self.weight[0]() is edge_weight and self.weight[1] == edge_weight._version
+        return same_weight and self.edge_version == edge_index._version and self.adjacency.num_nodes == num_nodes
+
+
+_remembered: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+
+def _can_be_remembered(edge_index: Any, edge_weight: Tensor | None) -> bool:
+    tensors = [edge_index] if edge_weight is None else [edge_index, edge_weight]
+    return all(
+        isinstance(tensor, Tensor)
+        and not is_torch_sparse_tensor(tensor)
+        and not tensor.is_inference()
+        and not tensor.requires_grad
+        for tensor in tensors
+    )
+
+
+def check_neighbor_weights(neighbor_weights: str) -> NeighborWeights:
+    """The argument itself, if it is one of the known schemes."""
+    for known in get_args(NeighborWeights):
+        if neighbor_weights == known:
+            return known
+    raise ValueError(f"neighbor_weights={neighbor_weights!r} is not known; use one of {get_args(NeighborWeights)}")
+
+
+def _reused(adjacency: Adjacency, edge_weight: Tensor | None, num_nodes: int | None) -> Adjacency:
+    if edge_weight is not None:
+        raise ValueError("edge_weight came with an adjacency that is already prepared; pass it to prepare_adjacency")
+    if num_nodes is not None and num_nodes != adjacency.num_nodes:
+        raise ValueError(
+            f"the adjacency was prepared for {adjacency.num_nodes} nodes, but there are {num_nodes}; "
+            "prepare it again with num_nodes"
+        )
+    return adjacency
+
+
+def _edges(edge_index: Any, edge_weight: Tensor | None, num_nodes: int | None) -> tuple[Tensor, Tensor, Tensor, int]:
+    """Receiving nodes, sending nodes, float64 weights and the number of nodes."""
+    if isinstance(edge_index, Tensor) and not is_torch_sparse_tensor(edge_index):
+        if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
+            raise ValueError(
+                f"edge_index must hold integers in the shape (2, edges), but has shape {tuple(edge_index.shape)} and "
+                f"dtype {edge_index.dtype}; transpose or convert it"
+            )
+        columns, rows = edge_index.as_subclass(Tensor).long()
+        size = _default_size(edge_index) if num_nodes is None else num_nodes
+        weights = _given_weights(edge_weight, rows)
+        return rows, columns, weights, size
+    if edge_weight is not None:
+        raise ValueError("edge_weight came with a sparse adjacency; put the weights into its values")
+    rows, columns, values, shape = _sparse_entries(edge_index)
+    if shape[0] != shape[1]:
+        raise ValueError(f"the adjacency must be square, but is {shape[0]} x {shape[1]}")
+    if num_nodes is not None and num_nodes != shape[0]:
+        raise ValueError(f"the adjacency is {shape[0]} x {shape[0]}, but there are {num_nodes} nodes")
+    return rows, columns, values.to(torch.float64), shape[0]
+
+
+def _default_size(edge_index: Tensor) -> int:
+    return int(edge_index.max()) + 1 if edge_index.numel() else 0
+
+
+def _given_weights(edge_weight: Tensor | None, rows: Tensor) -> Tensor:
+    if edge_weight is None:
+        return torch.ones(len(rows), dtype=torch.float64, device=rows.device)
+    if edge_weight.shape not in ((len(rows),), (len(rows), 1)):
+        raise ValueError(
+            f"edge_weight has shape {tuple(edge_weight.shape)}, but there are {len(rows)} edges; "
+            "pass one number for each"
+        )
+    return edge_weight.reshape(-1).to(torch.float64)
+
+
+def _sparse_entries(matrix: Any) -> tuple[Tensor, Tensor, Tensor, tuple[int, int]]:
+    if isinstance(matrix, Tensor):
+        coo = matrix.to_sparse_coo().coalesce()
+        return *coo.indices(), coo.values(), (matrix.shape[0], matrix.shape[1])
+    if hasattr(matrix, "coo") and hasattr(matrix, "sparse_sizes"):  # torch_sparse.SparseTensor
+        rows, columns, values = matrix.coo()
+        shape = matrix.sparse_sizes()
+        return rows, columns, torch.ones(len(rows)) if values is None else values, (shape[0], shape[1])
+    raise ValueError(
+        f"edge_index is a {type(matrix).__name__}; pass a (2, edges) tensor, a torch sparse matrix, a torch_sparse "
+        "SparseTensor, or what prepare_adjacency returned"
+    )
+
+
+def _check_edges(rows: Tensor, columns: Tensor, size: int) -> None:
+    if not len(rows):
+        return
+    lowest = int(torch.minimum(rows.min(), columns.min()))
+    highest = int(torch.maximum(rows.max(), columns.max()))
+    if highest >= size:
+        raise ValueError(
+            f"edge_index names node {highest}, but there are {size} nodes; pass num_nodes or fix the edges"
+        )
+    if lowest < 0:
+        raise ValueError(f"edge_index names node {lowest}; nodes are counted from 0")
+
+
+def _check_weights(weights: Tensor) -> None:
+    if not len(weights):
+        return
+    if not bool(weights.isfinite().all()):
+        raise ValueError("edge_weight holds NaN or infinity; remove those edges or mend their weights")
+    lowest, highest = weights.aminmax()
+    if lowest < 0:
+        raise ValueError(
+            f"edge_weight holds {lowest.item():g}; the midpoint needs weights that are not negative: shift or clip them"
+        )
+    if highest == 0:
+        raise ValueError("all edge weights are zero; leave edge_weight out for an unweighted graph")
+
+
+def _check_row_sums(sums: Tensor) -> None:
+    if len(sums) and not bool((sums > 0).all()):
+        node = int(sums.argmin())
+        raise ValueError(
+            f"all neighbour weights of node {node} are zero, its self-loop's too; give it a positive weight"
+        )
+
+
+def _with_self_loops(index: Tensor, weights: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Adds the missing ones; the result is coalesced again."""
+    is_loop = index[0] == index[1]
+    missing = torch.ones(size, dtype=torch.bool, device=index.device)
+    missing[index[0][is_loop]] = False
+    nodes = missing.nonzero().squeeze(1)
+    index = torch.cat([index, nodes.expand(2, -1)], dim=1)
+    weights = torch.cat([weights, weights.new_ones(len(nodes))])
+    index, weights = coalesce(index, weights, size)
+    return index, weights
+
+
+def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
+    """CSR row pointers (int32, which the products want) from the row of every entry."""
+    counts = torch.bincount(sorted_rows, minlength=size)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()

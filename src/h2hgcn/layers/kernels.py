@@ -1,0 +1,183 @@
+"""The hand-written forward and backward pairs: fewer passes over the data and fewer large allocations than autograd
+makes.
+
+Each pair has a composed twin out of differentiable operations, which is its oracle in the tests, the path of its
+second derivative, and what ``torch.compile`` traces. Points are held as time ``(n)`` and space ``(n, dim)``, apart:
+slicing one tensor and joining it again would cost more than the geometry.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from h2hgcn.geometry.lorentz import exp_origin
+from h2hgcn.geometry.numerics import MIDPOINT_FLOOR, safe_norm, sinhc, sinhc_slope, wide
+from h2hgcn.layers.activation import BallActivation
+from h2hgcn.layers.adjacency import SparseMatrix
+from h2hgcn.layers.midpoint import lorentz_norm, midpoint, neighborhood_sums
+from h2hgcn.layers.sparse import csr_matmul
+
+
+def convolve(
+    time: Tensor, space: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation
+) -> tuple[Tensor, Tensor]:
+    """Transformation by ``weight (out, in)``, midpoint and activation (Dai et al. 2021, Eq. 11-13) of all nodes."""
+    if activation.slope is None or matrix.values.requires_grad or torch.compiler.is_compiling():
+        return composed_convolve(time, space, weight, matrix, activation)
+    out_time, out_space = _Convolution.apply(time, space, weight, matrix, activation)  # type: ignore[no-untyped-call]
+    return out_time, out_space
+
+
+def composed_convolve(
+    time: Tensor, space: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation
+) -> tuple[Tensor, Tensor]:
+    """``convolve`` out of differentiable operations, for any activation."""
+    transformed = space @ weight.mT
+    if activation.slope is None:
+        return activation(*midpoint(time, transformed, matrix))
+    time, space = neighborhood_sums(time, transformed, matrix)
+    norm = lorentz_norm(time, space)
+    activated = activation.function(space)
+    shrinkage = (space - activated) * (space + activated)
+    lifted = time + norm
+    scale = 2 * lifted / (2 * norm * lifted + shrinkage.sum(-1))
+    space = activated * scale.unsqueeze(-1)
+    return (1 + space.square().sum(-1)).sqrt(), space
+
+
+class _Convolution(torch.autograd.Function):
+    """With ``(T, S)`` the sums, ``Q = sqrt(T² - |S|²)``, ``a = T + Q`` and ``R = act(S)``, the new point is
+
+    ``space = c·R`` with ``c = 2a/D``, ``D = 2Qa + |S|² - |R|² = a² - |R|²``, and ``time = (a² + |R|²)/D``.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, time: Tensor, space: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation
+    ) -> tuple[Tensor, Tensor]:
+        crow, col, values = matrix[:3]
+        assert activation.slope is not None
+        sum_time = csr_matmul(crow, col, values, time)
+        # the transformation commutes with the sums: it comes where the sums are narrower
+        if weight.shape[0] == weight.shape[1]:
+            factor, scratch = space, space @ weight.mT
+            sum_space = csr_matmul(crow, col, values, scratch)
+        else:
+            factor = csr_matmul(crow, col, values, space)
+            sum_space = factor @ weight.mT
+            scratch = torch.empty_like(sum_space)
+
+        norm_sum = torch.linalg.vector_norm(sum_space, dim=1)
+        norm = (sum_time - norm_sum).mul_(sum_time + norm_sum).clamp_min_(MIDPOINT_FLOOR).sqrt_()
+        lifted = sum_time.add_(norm)
+        activated = torch.ops.aten.leaky_relu.out(sum_space, activation.slope, out=scratch)
+        norm_activated = torch.linalg.vector_norm(activated, dim=1)
+        gap = (norm_sum - norm_activated).mul_(norm_sum.add_(norm_activated)).clamp_min_(0.0)
+        gap.addcmul_(norm, lifted, value=2)
+        scale = (2 * lifted).div_(gap)
+        out_space = activated.mul_(scale[:, None])
+        norm_activated.mul_(scale)
+        out_time = norm_activated.square().add_(1).sqrt_()
+
+        ctx.matrix, ctx.activation = matrix, activation
+        ctx.save_for_backward(time, space, weight, factor, sum_space, out_space, out_time, norm, lifted, scale, gap)
+        return out_time, out_space
+
+    @staticmethod
+    def backward(ctx: Any, grad_time: Tensor, grad_space: Tensor) -> tuple[Tensor | None, ...]:
+        time, space, weight, factor, sum_space, out_space, out_time, norm, lifted, scale, gap = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody asks for second derivatives
+            twin = partial(composed_convolve, matrix=ctx.matrix, activation=ctx.activation)
+            return *_second(twin, (time, space, weight), (grad_time, grad_space)), None, None
+        _, _, _, crow, col, values = ctx.matrix
+
+        # c and time depend on a and |R|² alone; their derivatives, times D:
+        # ∂c/∂a = -2·time/D, ∂c/∂|R|² = c/D, ∂time/∂a = -2·(c²|R|²)/(c·D), ∂time/∂|R|² = 2a²/D² = c·a/D
+        scratch = grad_space * out_space
+        grad_scale = scratch.sum(1).div_(scale)
+        grad_lifted = (
+            (grad_scale * out_time).addcmul_(grad_time, (out_time.square() - 1).div_(scale)).mul_(-2).div_(gap)
+        )
+        grad_square = (grad_scale + grad_time * lifted).mul_(2).div_(gap)
+        ratio = grad_lifted / norm
+        grad_sum_time = ratio * lifted
+        torch.addcmul(grad_space, out_space, grad_square.div_(scale)[:, None], out=scratch)
+        torch.ops.aten.leaky_relu_backward.grad_input(
+            scratch, sum_space, ctx.activation.slope, False, grad_input=scratch
+        )
+        grad_sum = scratch.mul_(scale[:, None]).addcmul_(sum_space, ratio[:, None], value=-1)
+
+        grad_weight = grad_in = None
+        need_time, need_space, need_weight = ctx.needs_input_grad[:3]
+        if weight.shape[0] == weight.shape[1]:
+            grad_transformed = csr_matmul(crow, col, values, grad_sum)
+            grad_weight = grad_transformed.mT @ factor if need_weight else None
+            grad_in = torch.mm(grad_transformed, weight, out=grad_sum) if need_space else None
+        else:
+            grad_weight = grad_sum.mT @ factor if need_weight else None
+            grad_in = csr_matmul(crow, col, values, grad_sum @ weight) if need_space else None
+        grad_in_time = csr_matmul(crow, col, values, grad_sum_time) if need_time else None
+        return grad_in_time, grad_in, grad_weight, None, None
+
+
+def exp_origin_parts(tangent: Tensor, max_norm: float) -> tuple[Tensor, Tensor]:
+    """``lorentz.exp_origin`` of ``(n, dim)`` as time and space."""
+    if torch.compiler.is_compiling():
+        return composed_exp_origin_parts(tangent, max_norm)
+    time, space = _ExpOrigin.apply(tangent, max_norm)  # type: ignore[no-untyped-call]
+    return time, space
+
+
+def composed_exp_origin_parts(tangent: Tensor, max_norm: float) -> tuple[Tensor, Tensor]:
+    """``exp_origin_parts`` out of differentiable operations."""
+    points = exp_origin(tangent, max_norm)
+    return points[:, 0], points[:, 1:]
+
+
+class _ExpOrigin(torch.autograd.Function):
+    """``space = f·v`` and ``time = cosh(r)`` with ``r = min(|v|, max_norm)`` and ``f = sinh(r)/|v|``."""
+
+    @staticmethod
+    def forward(ctx: Any, tangent: Tensor, max_norm: float) -> tuple[Tensor, Tensor]:
+        norm = _row_norms(tangent)
+        radius = norm.clamp_max(max_norm)
+        factor = torch.where(norm > max_norm, torch.sinh(radius) / norm, sinhc(radius.square()))
+        ctx.max_norm = max_norm
+        ctx.save_for_backward(tangent, norm, factor)
+        return torch.cosh(radius).to(tangent.dtype), tangent * factor.to(tangent.dtype)[:, None]
+
+    @staticmethod
+    def backward(ctx: Any, grad_time: Tensor, grad_space: Tensor) -> tuple[Tensor, None]:
+        tangent, norm, factor = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody asks for second derivatives
+            grads = (grad_time, grad_space)
+            return *_second(lambda x: composed_exp_origin_parts(x, ctx.max_norm), (tangent,), grads), None  # type: ignore[return-value]
+        grad = grad_space * tangent
+        along = grad.sum(1)
+        too_long = norm > ctx.max_norm
+        short = torch.where(too_long, 0.0, norm).square()
+        stretch = torch.where(
+            too_long, -along * factor / norm.square(), along * sinhc_slope(short) + grad_time * factor
+        )
+        torch.mul(grad_space, factor.to(grad.dtype)[:, None], out=grad)
+        return grad.addcmul_(tangent, stretch.to(grad.dtype)[:, None]), None
+
+
+def _row_norms(rows: Tensor) -> Tensor:
+    """Norms in float64; rows whose square overflows their own dtype are taken again with scaling."""
+    norm = wide(torch.linalg.vector_norm(rows, dim=1))
+    overflowed = norm.isinf()
+    if bool(overflowed.any()):
+        norm[overflowed] = safe_norm(wide(rows[overflowed])).squeeze(1)
+    return norm
+
+
+def _second(
+    composed: Callable[..., tuple[Tensor, ...]], inputs: tuple[Tensor, ...], grads: tuple[Tensor, ...]
+) -> tuple[Tensor, ...]:
+    """Gradients of the composed twin that can be differentiated again."""
+    inputs = tuple(x if x.requires_grad else x.detach().requires_grad_() for x in inputs)
+    return torch.autograd.grad(composed(*inputs), inputs, grads, create_graph=True)

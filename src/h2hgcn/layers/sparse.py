@@ -1,0 +1,82 @@
+"""The product of a CSR matrix with a dense one, differentiable in both, its transpose being at hand."""
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from h2hgcn.layers.adjacency import SparseMatrix
+
+# An operator of its own, so that torch.compile, which does not know CSR tensors, sees plain ones.
+_library = torch.library.Library("h2hgcn", "DEF")
+_library.define("csr_matmul(Tensor crow, Tensor col, Tensor values, Tensor dense) -> Tensor")
+
+
+# FBGEMM's weighted embedding sum is the same product, and in float32 twice as fast as MKL's
+# (benchmarks/layer_speed.py).
+_HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines
+
+
+def _csr_matmul(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+    if _HAS_FBGEMM and dense.dtype == torch.float32 and dense.dim() == 2 and dense.is_cpu and dense.numel():
+        sums: Tensor = torch.ops.aten._embedding_bag_forward_only(
+            dense.contiguous(), col, crow, False, 0, False, values, True
+        )[0]
+        return sums
+    matrix = torch.sparse_csr_tensor(crow, col, values, (len(crow) - 1, len(dense)), check_invariants=False)
+    return matrix @ dense
+
+
+def _csr_matmul_shape(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+    return dense.new_empty((crow.shape[0] - 1, *dense.shape[1:]))
+
+
+_library.impl("csr_matmul", _csr_matmul, "CompositeExplicitAutograd")
+torch.library.register_fake("h2hgcn::csr_matmul", _csr_matmul_shape, lib=_library)
+
+with warnings.catch_warnings():  # PyTorch says once in a process that CSR is in beta; its users cannot act on that
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
+
+csr_matmul = torch.ops.h2hgcn.csr_matmul
+
+
+def sparse_matmul(matrix: SparseMatrix, dense: Tensor) -> Tensor:
+    """``matrix @ dense`` for a vector or a matrix, with gradients to ``dense`` and to the values."""
+    crow, col, values, transpose_crow, transpose_col, transpose_values = matrix
+    product: Tensor = _SparseProduct.apply(  # type: ignore[no-untyped-call]
+        values, dense, crow, col, transpose_values, transpose_crow, transpose_col
+    )
+    return product
+
+
+class _SparseProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        values: Tensor,
+        dense: Tensor,
+        crow: Tensor,
+        col: Tensor,
+        transpose_values: Tensor,
+        transpose_crow: Tensor,
+        transpose_col: Tensor,
+    ) -> Tensor:
+        ctx.save_for_backward(values, dense, crow, col, transpose_values, transpose_crow, transpose_col)
+        product: Tensor = csr_matmul(crow, col, values, dense)
+        return product
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        values, dense, crow, col, transpose_values, transpose_crow, transpose_col = ctx.saved_tensors
+        grad_values = grad_dense = None
+        if ctx.needs_input_grad[0]:
+            rows = torch.repeat_interleave(crow.diff())
+            products = grad[rows] * dense[col]
+            grad_values = products.sum(-1) if dense.dim() == 2 else products
+        if ctx.needs_input_grad[1]:
+            grad_dense = _SparseProduct.apply(  # type: ignore[no-untyped-call]
+                transpose_values, grad, transpose_crow, transpose_col, values, crow, col
+            )
+        return grad_values, grad_dense, None, None, None, None, None

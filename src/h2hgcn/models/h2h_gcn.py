@@ -1,0 +1,183 @@
+"""The encoder of the paper."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.nn.resolver import activation_resolver
+
+from h2hgcn.geometry.numerics import layer_radius
+from h2hgcn.layers.activation import ActivationFunction
+from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.features import SparseFeatures, is_sparse, prepare_features
+from h2hgcn.layers.h2h_conv import H2HConv
+from h2hgcn.layers.kernels import exp_origin_parts
+
+
+class H2HGCN(nn.Module):
+    """Hyperbolic-to-hyperbolic graph convolutional network (Dai et al. 2021, Algorithm 1): features to Lorentz points.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Dimension of the manifold; the points have ``dim + 1`` coordinates.
+        num_layers: Number of convolutions.
+        activation, neighbor_weights, negative_slope: Of the convolutions, see ``H2HConv``.
+        stem: Whether a Euclidean linear layer and ``stem_activation`` come before the exponential map, as in the
+            authors' code. Without it the equations of the paper hold to the letter, and ``dim ≥ in_features`` must
+            hold, too.
+        stem_activation: Any activation that PyG knows by name, or None.
+        tied: Whether all convolutions share one transformation, as in the authors' code.
+        feature_dropout, dropout: Of the input features, and of the stem's output.
+        max_tangent_norm: Caps the length of the vectors that enter the exponential map. They are always capped at
+            ``numerics.layer_radius(dtype)`` (6.4 in float32, 16.4 in float64), up to which the layers compute well.
+        curvature: ``c > 0`` of a space of curvature ``-c``. It scales the vectors that enter; ``distance_scale`` is
+            the factor for the distances that leave.
+        learn_curvature: Whether ``curvature`` is only where it starts.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 2,
+        *,
+        activation: str | ActivationFunction | None = "relu",
+        neighbor_weights: str = "symmetric",
+        negative_slope: float = 0.01,
+        stem: bool = True,
+        stem_activation: str | None = "relu",
+        tied: bool = False,
+        feature_dropout: float = 0.0,
+        dropout: float = 0.0,
+        max_tangent_norm: float | None = None,
+        curvature: float = 1.0,
+        learn_curvature: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        _check_arguments(in_features, dim, num_layers, stem, tied, max_tangent_norm, curvature)
+        self.in_features = in_features
+        self.dim = dim
+        self.num_layers = num_layers
+        self.tied = tied
+        self.feature_dropout = feature_dropout
+        self.dropout = dropout
+        self.max_tangent_norm = max_tangent_norm
+        self.stem = nn.Linear(in_features, dim, device=device, dtype=dtype) if stem else None
+        self.stem_activation = activation_resolver(stem_activation) if stem and stem_activation else nn.Identity()
+        widths = [dim if stem else in_features, *[dim] * num_layers]
+        self.convs = nn.ModuleList(
+            H2HConv(width, dim, activation, neighbor_weights, negative_slope=negative_slope, device=device, dtype=dtype)
+            for width in widths[: 1 if tied else num_layers]
+        )
+        log_curvature = torch.tensor(math.log(curvature), device=device, dtype=dtype)
+        self.log_curvature = nn.Parameter(log_curvature, requires_grad=learn_curvature)
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew; the curvature stays."""
+        for module in (self.stem, *self.convs):
+            if module is not None:
+                module.reset_parameters()
+
+    @property
+    def curvature(self) -> Tensor:
+        """``c`` of a space of curvature ``-c``."""
+        return self.log_curvature.exp()
+
+    @property
+    def distance_scale(self) -> Tensor:
+        """The factor from distances between the points, which lie at curvature -1, to those at curvature ``-c``."""
+        return (-0.5 * self.log_curvature).exp()
+
+    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        """Points ``(n, dim + 1)`` of nodes with features ``x (n, in_features)``, dense or sparse (torch or SciPy).
+
+        ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned.
+        """
+        tangent = self.tangents(x)
+        adjacency = adjacency_of(edge_index, edge_weight, len(tangent))
+        time, space = exp_origin_parts(tangent, self._bound(tangent.dtype))
+        for layer in range(self.num_layers):
+            conv = self.convs[0 if self.tied else layer]
+            time, space = conv.step(time, space, adjacency)  # type: ignore[operator]
+        return torch.cat([time.unsqueeze(1), space], dim=1)
+
+    def tangents(self, x: Any) -> Tensor:
+        """The vectors ``(n, dim)`` that enter the exponential map, before they are capped."""
+        features = self._features(x)
+        if self.stem is None:
+            hidden = features.to_dense() if isinstance(features, SparseFeatures) else features
+        elif isinstance(features, SparseFeatures):
+            hidden = features.linear(self.stem.weight, self.stem.bias)
+        else:
+            hidden = self.stem(features)
+        self._check_finite(hidden, x)
+        hidden = F.dropout(self.stem_activation(hidden), self.dropout, self.training)
+        return hidden * (0.5 * self.log_curvature).exp()
+
+    @torch.no_grad()
+    def share_at_bound(self, x: Any) -> float:
+        """The share of nodes whose vector is as long as the cap or longer: they lose their length, and much of their
+        meaning.
+        """
+        tangent = self.tangents(x)
+        return float((tangent.norm(dim=1) >= self._bound(tangent.dtype)).double().mean())
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, {self.dim}, num_layers={self.num_layers}, curvature={-self.curvature.item():g}"
+
+    def _bound(self, dtype: torch.dtype) -> float:
+        safe = layer_radius(dtype)
+        return safe if self.max_tangent_norm is None else min(self.max_tangent_norm, safe)
+
+    def _features(self, x: Any) -> Tensor | SparseFeatures:
+        shape = tuple(x.shape)
+        if len(shape) != 2 or shape[1] != self.in_features:
+            raise ValueError(
+                f"x has shape {shape}, but the encoder was made for {self.in_features} features; pass one row of "
+                f"{self.in_features} numbers for each node, or make an encoder with in_features={shape[-1]}"
+            )
+        dtype = self.log_curvature.dtype
+        if is_sparse(x):
+            return prepare_features(x).to(dtype).dropout(self.feature_dropout, self.training)
+        return F.dropout(x.to(dtype), self.feature_dropout, self.training)
+
+    def _check_finite(self, hidden: Tensor, x: Any) -> None:
+        if torch.compiler.is_compiling() or bool(hidden.detach().sum().isfinite()):
+            return
+        values = prepare_features(x).matrix.values if is_sparse(x) else x
+        if not bool(values.isfinite().all()):
+            where = "" if is_sparse(x) else f", first in row {int((~x.isfinite()).any(1).nonzero()[0])}"
+            raise ValueError(f"x holds NaN or infinity{where}; mend or drop those features")
+        if not bool(hidden.isfinite().all()):
+            raise ValueError(
+                "the stem's output holds NaN or infinity although x does not: its weights went bad or overflowed; "
+                "lower the learning rate or scale the features"
+            )
+
+
+def _check_arguments(
+    in_features: int,
+    dim: int,
+    num_layers: int,
+    stem: bool,
+    tied: bool,
+    max_tangent_norm: float | None,
+    curvature: float,
+) -> None:
+    if min(in_features, dim, num_layers) < 1:
+        raise ValueError(f"in_features={in_features}, dim={dim}, num_layers={num_layers}: each must be at least 1")
+    if not stem and dim < in_features:
+        raise ValueError(
+            f"dim={dim} is below in_features={in_features}, which orthonormal columns cannot map; use stem=True, which "
+            "reduces the features before the exponential map"
+        )
+    if not stem and tied and dim != in_features:
+        raise ValueError(f"tied layers without a stem need dim={dim} equal to in_features={in_features}; use stem=True")
+    if max_tangent_norm is not None and not max_tangent_norm > 0:
+        raise ValueError(f"max_tangent_norm={max_tangent_norm}: the cap must be positive, or None")
+    if not (math.isfinite(curvature) and curvature > 0):
+        raise ValueError(f"curvature={curvature}: give c > 0 for a space of curvature -c")

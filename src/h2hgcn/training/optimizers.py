@@ -1,0 +1,69 @@
+"""Riemannian optimisation of the Stiefel weights together with Adam for the rest (Dai et al. 2021, Eq. 15-18)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import geoopt
+import torch
+from torch import nn
+from torch.optim import Adam, Optimizer
+
+
+class StiefelOptimizer(Optimizer):
+    """Two optimisers that step as one: ``stiefel`` for parameters on the manifold, ``euclidean`` for all others.
+
+    Learning-rate schedulers work on it as on any optimiser: they see the parameter groups of both.
+    """
+
+    def __init__(self, euclidean: Optimizer | None, stiefel: Optimizer | None) -> None:
+        parts = [part for part in (euclidean, stiefel) if part is not None]
+        if not parts:
+            raise ValueError("there is no parameter to optimise")
+        super().__init__([group for part in parts for group in part.param_groups], {})
+        # the very same group objects, so that a learning rate set here is the one used there
+        self.param_groups = [group for part in parts for group in part.param_groups]
+        self.parts = parts
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for part in self.parts:
+            part.step()
+        return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"parts": [part.state_dict() for part in self.parts]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        if len(state_dict["parts"]) != len(self.parts):
+            raise ValueError("the state is of an optimiser with other kinds of parameters; was it of another model?")
+        for part, state in zip(self.parts, state_dict["parts"], strict=True):
+            part.load_state_dict(state)
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
+
+
+def build_optimizer(
+    module: nn.Module,
+    lr: float = 0.01,
+    stiefel_lr: float | None = None,
+    weight_decay: float = 0.0,
+    stiefel_method: str = "rsgd",
+) -> StiefelOptimizer:
+    """Adam for the Euclidean parameters of ``module``, and for its Stiefel weights
+
+    ``stiefel_method="rsgd"``: Riemannian SGD with the orthogonal projection and QR retraction of the paper, or
+    ``"radam"``: Riemannian Adam. ``stiefel_lr`` defaults to ``lr``. Weight decay has no meaning on the Stiefel
+    manifold, where every matrix has the same norm, and is not applied there.
+    """
+    methods = {"rsgd": geoopt.optim.RiemannianSGD, "radam": geoopt.optim.RiemannianAdam}
+    if stiefel_method not in methods:
+        raise ValueError(f"stiefel_method={stiefel_method!r} is not known; use one of {tuple(methods)}")
+    trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    on_manifold = [parameter for parameter in trainable if isinstance(parameter, geoopt.ManifoldParameter)]
+    flat = [parameter for parameter in trainable if not isinstance(parameter, geoopt.ManifoldParameter)]
+    euclidean = Adam(flat, lr=lr, weight_decay=weight_decay) if flat else None
+    stiefel = methods[stiefel_method](on_manifold, lr=lr if stiefel_lr is None else stiefel_lr) if on_manifold else None
+    return StiefelOptimizer(euclidean, stiefel)
