@@ -69,7 +69,7 @@ def exp_origin(tangent: Tensor, max_norm: float | None = None) -> Tensor:
     shortened to it; its gradient is then along the sphere only. At 0 the map is the identity to first order.
     """
     bound = max_radius(tangent.dtype) if max_norm is None else min(max_norm, max_radius(tangent.dtype))
-    bounded = tangent * shortening(tangent, bound)
+    bounded = _shortened(tangent, safe_norm(tangent), bound)
     space = bounded * sinhc(squared_norm(bounded))
     return project(torch.cat([torch.ones_like(space[..., :1]), space], dim=-1))
 
@@ -87,7 +87,7 @@ def exp(point: Tensor, tangent: Tensor) -> Tensor:
     """
     dtype = torch.promote_types(point.dtype, tangent.dtype)
     space, vector = wide(point[..., 1:]), wide(tangent[..., 1:])
-    bounded = vector * shortening(_local_coordinates(space, vector), max_radius(dtype))
+    bounded = _shortened(vector, safe_norm(_local_coordinates(space, vector)), max_radius(dtype))
     square = squared_norm(_local_coordinates(space, bounded))
     moved = space * (1 + square / 2 * sinhc(square / 4).square()) + bounded * sinhc(square)
     return _with_time(moved).to(dtype)
@@ -116,11 +116,10 @@ def violation(point: Tensor) -> Tensor:
     return (space.square().sum(-1) - time.square() + 1).abs() / time.square()
 
 
-def shortening(vector: Tensor, max_norm: float) -> Tensor:
-    """The factor, at most 1, that brings a vector to length ``max_norm`` or less; 1 with gradient 0 for short ones."""
-    norm = safe_norm(vector)
+def _shortened(vector: Tensor, norm: Tensor, max_norm: float) -> Tensor:
+    """The vector, whose length is ``norm``, brought to length ``max_norm`` if it is longer."""
     too_long = norm > max_norm
-    return torch.where(too_long, max_norm / torch.where(too_long, norm, 1.0), 1.0)
+    return torch.where(too_long, vector / torch.where(too_long, norm, 1.0) * max_norm, vector)
 
 
 def _local_coordinates(space: Tensor, vector: Tensor) -> Tensor:

@@ -10,6 +10,8 @@ follows from space, ``½ ∂q/∂s_x = (t_y/t_x)·s_x - s_y``. All of it is take
 they are stored.
 """
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -60,23 +62,23 @@ def _chord_of_sinh(sinh: Tensor) -> Tensor:
 
 
 def _chord_and_times(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    x, y = _timeless(x), _timeless(y)
+    """Of space coordinates in float64; ``x`` is overwritten."""
     norm_x, norm_y = torch.linalg.vector_norm(x, dim=1), torch.linalg.vector_norm(y, dim=1)
     time_x, time_y = norm_x.square().add_(1).sqrt_(), norm_y.square().add_(1).sqrt_()
     crossed = torch.mul(norm_x, time_y).addcmul_(norm_y, time_x)
     sinh_radial = (norm_x - norm_y).mul_(norm_x + norm_y).mul_(floored_reciprocal(crossed))
-    separation = x.mul_(floored_reciprocal(norm_x)[:, None])
-    separation.addcmul_(y, floored_reciprocal(norm_y)[:, None], value=-1)
-    angular = torch.linalg.vector_norm(separation, dim=1).square_()
-    return _chord_of_sinh(sinh_radial).addcmul_(norm_x.mul_(norm_y), angular), time_x, time_y
+    # |s_x|(u_x - u_y): exactly 0 for equal points, since their ratio of norms is exactly 1
+    separation = x.addcmul_(y, (norm_x / torch.where(norm_y > 0, norm_y, math.inf))[:, None], value=-1)
+    angular = torch.linalg.vector_norm(separation, dim=1).square_().mul_(norm_y).mul_(safe_reciprocal(norm_x))
+    return _chord_of_sinh(sinh_radial).add_(angular), time_x, time_y
 
 
 class _PairDistance(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, squared: bool) -> Tensor:
         chord, time_x, time_y = torch.empty(3, len(x), dtype=torch.float64, device=x.device)
-        for block in _blocks(x):
-            chord[block], time_x[block], time_y[block] = _chord_and_times(x[block], y[block])
+        for block, wide_x, wide_y in _wide_blocks(x, y):
+            chord[block], time_x[block], time_y[block] = _chord_and_times(wide_x[:, 1:], wide_y[:, 1:])
         sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
         distance = torch.add(sinh, chord, alpha=0.5).log1p_()
         ctx.squared = squared
@@ -93,23 +95,26 @@ class _PairDistance(torch.autograd.Function):
         scale = (slope * floored_reciprocal(sinh) * grad)[:, None]
         scale_x, scale_y = scale * ratio[:, None], scale / ratio[:, None]
         grad_x, grad_y = torch.empty_like(x), torch.empty_like(y)
-        for block in _blocks(x):
-            space_x, space_y = _timeless(x[block]), _timeless(y[block])
-            grad_x[block] = (space_x * scale_x[block]).addcmul_(space_y, scale[block], value=-1)
-            grad_y[block] = space_y.mul_(scale_y[block]).addcmul_(space_x, scale[block], value=-1)
+        scratch = None
+        for block, wide_x, wide_y in _wide_blocks(x, y):
+            scratch = torch.empty_like(wide_x) if scratch is None else scratch[: len(wide_x)]
+            grad_x[block] = torch.mul(wide_x, scale_x[block], out=scratch).addcmul_(wide_y, scale[block], value=-1)
+            grad_y[block] = wide_y.mul_(scale_y[block]).addcmul_(wide_x, scale[block], value=-1)
+        grad_x[:, 0] = grad_y[:, 0] = 0  # time follows from space
         return grad_x, grad_y, None
 
 
-def _timeless(points: Tensor) -> Tensor:
-    """A float64 copy with time 0: whole rows convert several times faster than their space parts alone."""
-    copy = points.to(torch.float64, copy=True)
-    copy[:, 0] = 0
-    return copy
+def _wide_blocks(x: Tensor, y: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Blocks of rows and their float64 copies, which are the caller's until the next block.
 
-
-def _blocks(rows: Tensor) -> list[slice]:
-    size = max(1, _BLOCK_ELEMENTS // rows.shape[1])
-    return [slice(start, start + size) for start in range(0, len(rows), size)]
+    Whole rows convert several times faster than their space parts alone, and one pair of buffers serves all blocks.
+    """
+    size = max(1, _BLOCK_ELEMENTS // x.shape[1])
+    buffers = torch.empty(2, min(size, len(x)), x.shape[1], dtype=torch.float64, device=x.device)
+    for start in range(0, len(x), size):
+        block = slice(start, min(start + size, len(x)))
+        wide_x, wide_y = buffers[:, : block.stop - start]
+        yield block, wide_x.copy_(x[block]), wide_y.copy_(y[block])
 
 
 def _differentiable_gradients(x: Tensor, y: Tensor, squared: bool, grad: Tensor) -> tuple[Tensor, Tensor]:

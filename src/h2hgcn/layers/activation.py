@@ -93,9 +93,9 @@ def _checked(name: str, function: ActivationFunction) -> ActivationFunction:
         value = function(probe)
     leaves = ~(value.abs() <= probe.abs() * (1 + _PROBE_TOLERANCE))
     if bool(leaves.any()):
-        worst = probe[leaves][0].item()
+        worst, image = probe[leaves][0].item(), value[leaves][0].item()
         raise ValueError(
-            f"activation {name!r} leaves the Poincaré ball: it takes {worst:g} to {function(probe[leaves][:1]).item():g}, "
+            f"activation {name!r} leaves the Poincaré ball: it takes {worst:g} to {image:g}, "
             f"and |act(b)| ≤ |b| must hold; {_advice()}"
         )
     return function
