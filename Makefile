@@ -24,8 +24,9 @@ build: .venv/installed
 	$(BIN)/python -m build
 
 bench: .venv/installed
-	$(BIN)/python benchmarks/numerics.py
-	$(BIN)/python benchmarks/layer_speed.py
+	mkdir -p docs/benchmarks
+	$(BIN)/python benchmarks/numerics.py --markdown > docs/benchmarks/numerics.md
+	$(BIN)/python benchmarks/layer_speed.py --markdown > docs/benchmarks/layer_speed.md
 
 clean:
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -62,6 +62,11 @@ def wide(x: Tensor) -> Tensor:
     return x.to(torch.float64)
 
 
+def full_precision(x: Tensor) -> torch.autocast:
+    """A context in which autocast does not lower the precision of products on the device of ``x``."""
+    return torch.autocast(x.device.type, enabled=False)
+
+
 def safe_sqrt(square: Tensor) -> Tensor:
     """Square root with gradient 0 (not infinity) at 0. Negative rounding noise counts as 0."""
     positive = square > 0

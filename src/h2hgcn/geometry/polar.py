@@ -6,8 +6,8 @@ With ``s = |s|·u`` the space part of a point and ``t`` its time, the chord ``q 
 
 a radial term plus an angular one, both non-negative: nothing cancels, at any radius. ``sinh(r_x - r_y)``, from which
 the radial term follows, is ``(|s_x|² - |s_y|²)/(|s_x|t_y + |s_y|t_x)``. At the origin ``u`` counts as 0. When time
-follows from space, ``½ ∂q/∂s_x = (t_y/t_x)·s_x - s_y``. All of it is taken in float64 from the space coordinates as
-they are stored.
+follows from space, ``½ ∂q/∂s_x = (t_y/t_x)·s_x - s_y``, and ``∂q/∂s_y`` is ``-t_x/t_y`` times that. All of it is
+taken in float64 from the space coordinates as they are stored.
 """
 
 import math
@@ -93,15 +93,12 @@ class _PairDistance(torch.autograd.Function):
         # 2 dq/d(distance²) = 2 d/sinh d, which is 2 at 0; 2 dq/d(distance) = 1/sinh d, taken as 0 at 0
         slope = 2 * distance if ctx.squared else (sinh > 0).to(sinh.dtype)
         scale = (slope * floored_reciprocal(sinh) * grad)[:, None]
-        scale_x, scale_y = scale * ratio[:, None], scale / ratio[:, None]
-        grad_x, grad_y = torch.empty_like(x), torch.empty_like(y)
-        scratch = None
+        scale_x = scale * ratio[:, None]
+        grad_x = torch.empty_like(x)
         for block, wide_x, wide_y in _wide_blocks(x, y):
-            scratch = torch.empty_like(wide_x) if scratch is None else scratch[: len(wide_x)]
-            grad_x[block] = torch.mul(wide_x, scale_x[block], out=scratch).addcmul_(wide_y, scale[block], value=-1)
-            grad_y[block] = wide_y.mul_(scale_y[block]).addcmul_(wide_x, scale[block], value=-1)
-        grad_x[:, 0] = grad_y[:, 0] = 0  # time follows from space
-        return grad_x, grad_y, None
+            grad_x[block] = wide_x.mul_(scale_x[block]).addcmul_(wide_y, scale[block], value=-1)
+        grad_x[:, 0] = 0  # time follows from space
+        return grad_x, grad_x * (-1 / ratio).to(x.dtype)[:, None], None
 
 
 def _wide_blocks(x: Tensor, y: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:

@@ -28,7 +28,7 @@ def orthonormal_factor(matrix: Tensor) -> Tensor:
     """Q of the QR decomposition whose R has a positive diagonal, which makes it unique and continuous."""
     q, r = torch.linalg.qr(matrix)
     signs = torch.where(r.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(q.dtype)
-    return q * signs.unsqueeze(-2)
+    return (q * signs.unsqueeze(-2)).contiguous()
 
 
 def widened(point: Tensor) -> Tensor:

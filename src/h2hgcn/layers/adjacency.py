@@ -96,7 +96,8 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     ``edge_index`` is a ``(2, edges)`` tensor of sources and targets as in PyG (messages go from the first row to the
     second), or a sparse matrix (torch, or PyG's ``SparseTensor``) whose rows receive, which is PyG's ``adj_t``.
     Weights of repeated edges are added up. A node without a self-loop gets one of weight 1; one that is given keeps
-    its weight.
+    its weight. Weights that require gradients get them; like any graph of autograd, the result then serves one
+    backward pass.
     """
     if isinstance(edge_index, Adjacency):
         return _reused(edge_index, edge_weight, num_nodes)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from h2hgcn.geometry import lorentz, stiefel
-from h2hgcn.geometry.numerics import layer_radius
+from h2hgcn.geometry.numerics import full_precision, layer_radius
 from h2hgcn.layers.activation import ActivationFunction, resolve_activation
 from h2hgcn.layers.adjacency import Adjacency, adjacency_of, check_neighbor_weights
 from h2hgcn.layers.kernels import convolve
@@ -74,7 +74,8 @@ class H2HConv(nn.Module):
         weight = self.linear.weight
         if weight.dtype != space.dtype:
             weight = stiefel.widened(weight)
-        return convolve(time, space, weight, matrix, self.activation)
+        with full_precision(space):
+            return convolve(time, space, weight, matrix, self.activation)
 
     def _convolve(self, points: Tensor, adjacency: Adjacency) -> Tensor:
         time, space = points.split([1, self.in_dim], dim=1)

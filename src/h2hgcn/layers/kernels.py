@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from h2hgcn.geometry.lorentz import exp_origin
-from h2hgcn.geometry.numerics import MIDPOINT_FLOOR, safe_norm, sinhc, sinhc_slope, wide
+from h2hgcn.geometry.numerics import MIDPOINT_FLOOR, full_precision, safe_norm, sinhc, sinhc_slope, wide
 from h2hgcn.layers.activation import BallActivation
 from h2hgcn.layers.adjacency import SparseMatrix
 from h2hgcn.layers.midpoint import lorentz_norm, midpoint, neighborhood_sums
@@ -110,16 +110,16 @@ class _Convolution(torch.autograd.Function):
         )
         grad_sum = scratch.mul_(scale[:, None]).addcmul_(sum_space, ratio[:, None], value=-1)
 
-        grad_weight = grad_in = None
         need_time, need_space, need_weight = ctx.needs_input_grad[:3]
-        if weight.shape[0] == weight.shape[1]:
-            grad_transformed = csr_matmul(crow, col, values, grad_sum)
-            grad_weight = grad_transformed.mT @ factor if need_weight else None
-            grad_in = torch.mm(grad_transformed, weight, out=grad_sum) if need_space else None
-        else:
-            grad_weight = grad_sum.mT @ factor if need_weight else None
-            grad_in = csr_matmul(crow, col, values, grad_sum @ weight) if need_space else None
         grad_in_time = csr_matmul(crow, col, values, grad_sum_time) if need_time else None
+        with full_precision(grad_sum):
+            if weight.shape[0] == weight.shape[1]:
+                grad_transformed = csr_matmul(crow, col, values, grad_sum)
+                grad_weight = grad_transformed.mT @ factor if need_weight else None
+                grad_in = torch.mm(grad_transformed, weight, out=grad_sum) if need_space else None
+            else:
+                grad_weight = grad_sum.mT @ factor if need_weight else None
+                grad_in = csr_matmul(crow, col, values, grad_sum @ weight) if need_space else None
         return grad_in_time, grad_in, grad_weight, None, None
 
 
@@ -145,25 +145,27 @@ class _ExpOrigin(torch.autograd.Function):
         norm = _row_norms(tangent)
         radius = norm.clamp_max(max_norm)
         factor = torch.where(norm > max_norm, torch.sinh(radius) / norm, sinhc(radius.square()))
+        space = tangent * factor.to(tangent.dtype)[:, None]
         ctx.max_norm = max_norm
-        ctx.save_for_backward(tangent, norm, factor)
-        return torch.cosh(radius).to(tangent.dtype), tangent * factor.to(tangent.dtype)[:, None]
+        ctx.save_for_backward(tangent, space, norm, factor)
+        return torch.cosh(radius).to(tangent.dtype), space
 
     @staticmethod
     def backward(ctx: Any, grad_time: Tensor, grad_space: Tensor) -> tuple[Tensor, None]:
-        tangent, norm, factor = ctx.saved_tensors
+        tangent, space, norm, factor = ctx.saved_tensors
         if torch.is_grad_enabled():  # somebody asks for second derivatives
             grads = (grad_time, grad_space)
             return *_second(lambda x: composed_exp_origin_parts(x, ctx.max_norm), (tangent,), grads), None  # type: ignore[return-value]
-        grad = grad_space * tangent
+        # f·grad_space + κ·v, with κ·v = (κ/f)·space, since v may be too long for its square
+        grad = grad_space * space
         along = grad.sum(1)
         too_long = norm > ctx.max_norm
         short = torch.where(too_long, 0.0, norm).square()
         stretch = torch.where(
-            too_long, -along * factor / norm.square(), along * sinhc_slope(short) + grad_time * factor
+            too_long, -along / (factor * norm.square()), along * sinhc_slope(short) / factor.square() + grad_time
         )
         torch.mul(grad_space, factor.to(grad.dtype)[:, None], out=grad)
-        return grad.addcmul_(tangent, stretch.to(grad.dtype)[:, None]), None
+        return grad.addcmul_(space, stretch.to(grad.dtype)[:, None]), None
 
 
 def _row_norms(rows: Tensor) -> Tensor:

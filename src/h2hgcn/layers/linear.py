@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from h2hgcn.geometry import stiefel
+from h2hgcn.geometry.numerics import full_precision
 from h2hgcn.layers.stiefel_parameter import stiefel_parameter
 
 
@@ -33,7 +34,8 @@ class LorentzLinear(nn.Module):
 
     def forward(self, points: Tensor) -> Tensor:
         check_width(points, self.in_dim)
-        return torch.cat([points[..., :1], points[..., 1:] @ self.weight.mT], dim=-1)
+        with full_precision(points):
+            return torch.cat([points[..., :1], points[..., 1:] @ self.weight.mT], dim=-1)
 
     def extra_repr(self) -> str:
         return f"{self.in_dim}, {self.out_dim}"

@@ -115,7 +115,7 @@ class H2HGCN(nn.Module):
         else:
             hidden = self.stem(features)
         self._check_finite(hidden, x)
-        hidden = F.dropout(self.stem_activation(hidden), self.dropout, self.training)
+        hidden = F.dropout(self.stem_activation(hidden), self.dropout, self.training).to(self.log_curvature.dtype)
         return hidden * (0.5 * self.log_curvature).exp()
 
     @torch.no_grad()

@@ -42,7 +42,15 @@ class StiefelOptimizer(Optimizer):
             raise ValueError("the state is of an optimiser with other kinds of parameters; was it of another model?")
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
+            if isinstance(part, geoopt.optim.RiemannianAdam):
+                _count_in_integers(part)
         self.param_groups = [group for part in self.parts for group in part.param_groups]
+
+
+def _count_in_integers(optimizer: Optimizer) -> None:
+    """Loading turns geoopt's step counts into float32, in which the bias correction is not the same to the last bit."""
+    for state in optimizer.state.values():
+        state["step"] = int(state["step"])
 
 
 def build_optimizer(

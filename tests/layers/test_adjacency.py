@@ -1,0 +1,159 @@
+import gc
+
+import pytest
+import torch
+from samples import random_graph
+from torch_geometric import EdgeIndex
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import to_torch_csr_tensor
+
+from h2hgcn.layers import Adjacency, H2HConv, prepare_adjacency
+from h2hgcn.layers import adjacency as module
+
+NO_EDGES = torch.empty(2, 0, dtype=torch.long)
+
+
+def dense(matrix):
+    crow, col, values = matrix[:3]
+    return torch.sparse_csr_tensor(crow, col, values, check_invariants=True, size=(len(crow) - 1,) * 2).to_dense()
+
+
+def dense_transpose(matrix):
+    return dense((matrix.transpose_crow, matrix.transpose_col, matrix.transpose_values))
+
+
+def test_symmetric_weights_are_gcn_norm_up_to_row_sums():
+    edge_index, edge_weight = random_graph(12, 40)
+    index, weight = gcn_norm(edge_index, edge_weight, 12)
+    expected = torch.zeros(12, 12, dtype=torch.float64).index_put((index[1], index[0]), weight, accumulate=True)
+    matrix = dense(prepare_adjacency(edge_index, edge_weight, 12).matrix("symmetric", torch.float64))
+    torch.testing.assert_close(matrix, expected / expected.sum(1, keepdim=True))
+
+
+def test_uniform_weights_are_the_edge_weights_up_to_row_sums():
+    edge_index, edge_weight = random_graph(12, 40)
+    expected = torch.zeros(12, 12, dtype=torch.float64)
+    expected.index_put_((edge_index[1], edge_index[0]), edge_weight, accumulate=True)
+    expected.diagonal()[expected.diagonal() == 0] = 1
+    matrix = prepare_adjacency(edge_index, edge_weight, 12).matrix("uniform", torch.float64)
+    torch.testing.assert_close(dense(matrix), expected / expected.sum(1, keepdim=True))
+    assert torch.equal(dense_transpose(matrix), dense(matrix).T)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # PyG builds its sparse tensors without saying
+def test_every_kind_of_graph_means_the_same():
+    edge_index, edge_weight = random_graph(9, 30)
+    edge_weight = edge_weight.float()
+    expected = dense(prepare_adjacency(edge_index, edge_weight, 9).matrix("symmetric", torch.float64))
+    adj_t = to_torch_csr_tensor(edge_index.flip(0), edge_weight, size=(9, 9))
+
+    class SparseTensorLike:  # what torch_sparse.SparseTensor offers
+        def coo(self):
+            return edge_index[1], edge_index[0], edge_weight
+
+        def sparse_sizes(self):
+            return 9, 9
+
+    graphs = [adj_t, adj_t.to_sparse_coo(), adj_t.to_sparse_csc(), SparseTensorLike()]
+    for graph in graphs:
+        matrix = prepare_adjacency(graph).matrix("symmetric", torch.float64)
+        torch.testing.assert_close(dense(matrix), expected, rtol=1e-6, atol=1e-7)
+    wrapped = prepare_adjacency(EdgeIndex(edge_index, sparse_size=(9, 9)), edge_weight, 9)
+    torch.testing.assert_close(dense(wrapped.matrix("symmetric", torch.float64)), expected)
+
+
+def test_extreme_weights_stay_finite(dtype):
+    edge_index = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    for scale in (1e-30, 1e30):
+        matrix = prepare_adjacency(edge_index, scale * torch.ones(4, dtype=torch.float64)).matrix("symmetric", dtype)
+        torch.testing.assert_close(dense(matrix).sum(1), torch.ones(4, dtype=dtype))
+
+
+@pytest.mark.parametrize("num_nodes", [0, 1, 5])
+def test_without_edges_every_node_is_its_own_neighbour(num_nodes):
+    adjacency = prepare_adjacency(NO_EDGES, num_nodes=num_nodes)
+    assert torch.equal(dense(adjacency.matrix("symmetric", torch.float32)), torch.eye(num_nodes))
+    assert repr(adjacency) == f"Adjacency(num_nodes={num_nodes}, num_edges={num_nodes} with self-loops)"
+
+
+def test_weights_get_gradients():
+    edge_index, edge_weight = random_graph(6, 12)
+    points = torch.cat([torch.ones(6, 1), torch.zeros(6, 3)], 1).double()
+    points[:, 1:] = torch.randn(6, 3)
+    points[:, 0] = (1 + points[:, 1:].square().sum(1)).sqrt()
+    conv = H2HConv(3, 3, activation="tanh", dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda w: conv(points, edge_index, w), edge_weight.requires_grad_())
+    for _ in range(2):  # nothing of a spent graph is kept
+        H2HConv(3, 3, dtype=torch.float64)(points, edge_index, edge_weight).sum().backward()
+
+
+def test_an_edge_index_is_prepared_once_until_it_changes(monkeypatch):
+    calls = []
+    original = module.prepare_adjacency
+    monkeypatch.setattr(module, "prepare_adjacency", lambda *args: calls.append(args) or original(*args))
+    edge_index, edge_weight = random_graph(5, 10)
+    for _ in range(3):
+        adjacency = module.adjacency_of(edge_index, edge_weight, 5)
+    assert len(calls) == 1
+    assert module.adjacency_of(adjacency, None, 5) is adjacency
+    edge_weight.mul_(2)
+    module.adjacency_of(edge_index, edge_weight, 5)
+    edge_index[0, 0] = 3
+    module.adjacency_of(edge_index, edge_weight, 5)
+    module.adjacency_of(edge_index, edge_weight, 6)
+    module.adjacency_of(edge_index, None, 6)
+    assert len(calls) == 5
+    calls.clear()
+    remembered = len(module._remembered)
+    del edge_index
+    gc.collect()
+    assert len(module._remembered) < remembered
+
+
+def test_inference_tensors_work():
+    with torch.inference_mode():
+        edge_index = torch.tensor([[0], [1]])
+        assert module.adjacency_of(edge_index, None, 2).num_nodes == 2
+
+
+def test_moves_between_devices():
+    adjacency = prepare_adjacency(torch.tensor([[0], [1]]))
+    assert adjacency.to("cpu") is adjacency
+    assert adjacency.to("meta").device.type == "meta"
+
+
+EDGES = torch.tensor([[0, 1], [1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((EDGES, None, 2), "names node 2, but there are 2 nodes; pass num_nodes or fix"),
+        ((torch.tensor([[0, -1], [1, 2]]), None, 3), "names node -1"),
+        ((EDGES, torch.tensor([1.0, -0.5])), "-0.5.*not negative"),
+        ((EDGES, torch.tensor([1.0, float("nan")])), "NaN or infinity"),
+        ((EDGES, torch.zeros(2)), "all edge weights are zero"),
+        ((torch.tensor([[0], [0]]), torch.zeros(1)), "all edge weights are zero"),
+        ((torch.tensor([[0, 1], [0, 0]]), torch.tensor([0.0, 0.0])), "all edge weights are zero"),
+        ((torch.tensor([[0, 1, 0], [0, 1, 1]]), torch.tensor([0.0, 1.0, 1.0])), "weights of node 0 are zero"),
+        ((EDGES, torch.ones(3)), r"shape \(3,\), but there are 2 edges"),
+        ((EDGES.float(),), "must hold integers"),
+        ((torch.ones(3, 2, dtype=torch.long),), r"shape \(2, edges\)"),
+        ((torch.eye(3).to_sparse(), torch.ones(3)), "put the weights into its values"),
+        ((torch.eye(3).to_sparse(), None, 4), "3 x 3, but there are 4 nodes"),
+        ((torch.ones(3, 2).to_sparse(),), "must be square"),
+        (("edges.csv",), "is a str"),
+    ],
+)
+def test_bad_graphs(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        prepare_adjacency(*arguments)
+
+
+def test_bad_reuse():
+    adjacency = prepare_adjacency(EDGES)
+    assert isinstance(prepare_adjacency(adjacency), Adjacency)
+    with pytest.raises(ValueError, match="prepared for 3 nodes, but there are 4"):
+        prepare_adjacency(adjacency, None, 4)
+    with pytest.raises(ValueError, match="already prepared"):
+        prepare_adjacency(adjacency, torch.ones(2))

@@ -1,0 +1,122 @@
+import geoopt
+import pytest
+import torch
+from samples import generator, random_graph
+from torch import nn
+
+from h2hgcn.geometry import lorentz, stiefel
+from h2hgcn.layers import LorentzLinear
+from h2hgcn.models import H2HGCN
+from h2hgcn.training import StiefelOptimizer, build_optimizer
+
+EDGE_INDEX = random_graph(30, 80)[0]
+X = torch.randn(30, 6, generator=generator(0))
+
+
+def loss_of(model):
+    points = model(X, EDGE_INDEX)
+    return lorentz.squared_distance(points[EDGE_INDEX[0]], points[EDGE_INDEX[1]]).mean()
+
+
+def train(model, optimizer, steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        optimizer.step()
+
+
+def test_one_step_is_eq_16_to_18():
+    layer = LorentzLinear(3, 5, dtype=torch.float64)
+    before = layer.weight.detach().clone()
+    gradient = torch.randn(5, 3, dtype=torch.float64)
+    layer.weight.grad = gradient
+    build_optimizer(layer, stiefel_lr=0.3).step()
+    symmetric = (before.T @ gradient + gradient.T @ before) / 2
+    q, r = torch.linalg.qr(before - 0.3 * (gradient - before @ symmetric))
+    torch.testing.assert_close(layer.weight.detach(), q * r.diagonal().sign())
+
+
+@pytest.mark.parametrize("method", ["rsgd", "radam"])
+def test_weights_stay_orthonormal_for_2000_steps(method):
+    model = H2HGCN(6, 64, 2)
+    train(model, build_optimizer(model, lr=1e-3, stiefel_lr=0.1, stiefel_method=method), 2000)
+    for conv in model.convs:
+        gram = conv.linear.weight.detach().double()
+        gram = gram.T @ gram - torch.eye(64, dtype=torch.float64)
+        assert torch.linalg.matrix_norm(gram, ord=float("inf")) <= 1e-5
+
+
+def test_learns_a_rotation():
+    target = stiefel.random_orthonormal(4, 4, generator=generator(3), dtype=torch.float64)
+    target[:, 0] *= torch.linalg.det(target)  # the same component of the manifold as the identity
+    layer = LorentzLinear(4, 4, dtype=torch.float64)
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(4))
+    points = lorentz.exp_origin(torch.randn(50, 4, dtype=torch.float64))
+    optimizer = build_optimizer(layer, stiefel_lr=0.05)
+    for _ in range(500):
+        optimizer.zero_grad()
+        (layer(points)[:, 1:] - points[:, 1:] @ target.T).square().mean().backward()
+        optimizer.step()
+    torch.testing.assert_close(layer.weight.detach(), target, rtol=0, atol=1e-3)
+
+
+def test_state_continues_bit_for_bit():
+    straight = H2HGCN(6, 4)
+    copied = H2HGCN(6, 4)
+    copied.load_state_dict(straight.state_dict())
+    for method in ("rsgd", "radam"):
+        optimizer = build_optimizer(straight, stiefel_method=method)
+        train(straight, optimizer, 6)
+        first = build_optimizer(copied, stiefel_method=method)
+        train(copied, first, 3)
+        second = build_optimizer(copied, lr=0.5, stiefel_method=method)
+        second.load_state_dict(first.state_dict())
+        train(copied, second, 3)
+        for a, b in zip(straight.parameters(), copied.parameters(), strict=True):
+            assert torch.equal(a, b)
+
+
+def test_schedulers_and_scalers_see_one_optimizer():
+    model = H2HGCN(6, 4)
+    optimizer = build_optimizer(model, lr=0.1, stiefel_lr=1.0)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    train(model, optimizer, 1)
+    scheduler.step()
+    assert [group["lr"] for group in optimizer.param_groups] == [0.05, 0.5]
+    assert [part.param_groups[0]["lr"] for part in optimizer.parts] == [0.05, 0.5]
+    loaded = build_optimizer(model)
+    loaded.load_state_dict(optimizer.state_dict())
+    loaded.param_groups[1]["lr"] = 0.25
+    assert loaded.parts[1].param_groups[0]["lr"] == 0.25
+
+
+def test_closures_are_called():
+    model = H2HGCN(6, 4)
+    optimizer = build_optimizer(model)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = loss_of(model)
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure) > 0
+
+
+def test_each_parameter_has_its_optimizer():
+    model = H2HGCN(6, 4)
+    euclidean, on_manifold = build_optimizer(model, weight_decay=0.1).parts
+    assert isinstance(on_manifold, geoopt.optim.RiemannianSGD)
+    assert all(isinstance(p, geoopt.ManifoldParameter) for p in on_manifold.param_groups[0]["params"])
+    assert euclidean.param_groups[0]["weight_decay"] == 0.1
+    assert on_manifold.param_groups[0]["weight_decay"] == 0
+    assert len(build_optimizer(nn.Linear(2, 2)).parts) == 1
+    assert len(build_optimizer(LorentzLinear(2, 2)).parts) == 1
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="'sgd' is not known"):
+        build_optimizer(H2HGCN(6, 4), stiefel_method="sgd")
+    with pytest.raises(ValueError, match="no parameter"):
+        StiefelOptimizer(None, None)
