@@ -4,7 +4,7 @@ Every system has a process of its own, as it would in use, since allocators reme
 take turns, one step each, so that a noisy machine is noisy to all of them. Gradients flow to the input and to all
 weights.
 
-- `ours`: two H2HConv layers on a prepared adjacency, from points to points, as H2HGCN runs them;
+- `ours`: two H2HConv layers on a prepared adjacency, as H2HGCN runs them between the exponential map and its output;
 - `ours, edge_index`: the same layers called one by one with the edge_index, as PyG's are, checks included;
 - `ours, with exp`: H2HGCN without a stem, from Euclidean vectors, the exponential map included;
 - `PyG GCNConv`: on the edge_index, by gather and scatter;
@@ -71,11 +71,12 @@ class Problem:
 
     def ours(self) -> Forward:
         adjacency = prepare_adjacency(self.edge_index, None, NUM_NODES)
-        self.leaves = [self.points, *self._stiefel()]
+        first_time = self.points[:, 0].detach().clone().requires_grad_()
+        first_space = self.points[:, 1:].detach().clone().requires_grad_()
+        self.leaves = [first_time, first_space, *self._stiefel()]
 
         def forward() -> Tensor:
-            time, space = self.points.split([1, self.dim], dim=1)
-            time = time.squeeze(1)
+            time, space = first_time, first_space
             for conv in self.convs:
                 time, space = conv.step(time, space, adjacency)
             return torch.cat([time.unsqueeze(1), space], dim=1)

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from h2hgcn.geometry.numerics import full_precision
 from h2hgcn.layers.adjacency import SparseMatrix
 
 # An operator of its own, so that torch.compile, which does not know CSR tensors, sees plain ones.
@@ -25,7 +26,8 @@ def _csr_matmul(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Ten
         )[0]
         return sums
     matrix = torch.sparse_csr_tensor(crow, col, values, (len(crow) - 1, len(dense)), check_invariants=False)
-    return matrix @ dense
+    with full_precision(dense):
+        return matrix @ dense
 
 
 def _csr_matmul_shape(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
