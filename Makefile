@@ -26,6 +26,7 @@ build: .venv/installed
 bench: .venv/installed
 	mkdir -p docs/benchmarks
 	$(BIN)/python benchmarks/numerics.py --markdown > docs/benchmarks/numerics.md
+	$(BIN)/python benchmarks/sparse_products.py --markdown > docs/benchmarks/sparse_products.md
 	$(BIN)/python benchmarks/layer_speed.py --markdown > docs/benchmarks/layer_speed.md
 
 clean:

@@ -11,21 +11,13 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.utils import coalesce, is_torch_sparse_tensor
 
+from h2hgcn.layers.edges import read_edges
+from h2hgcn.layers.sparse import SparseMatrix, row_pointers
+
 NeighborWeights = Literal["symmetric", "uniform"]
 
 
-class SparseMatrix(NamedTuple):
-    """A square matrix in CSR form and its transpose, as plain tensors."""
-
-    crow: Tensor
-    col: Tensor
-    values: Tensor
-    transpose_crow: Tensor
-    transpose_col: Tensor
-    transpose_values: Tensor
-
-
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Adjacency:
     """A graph with self-loops, coalesced and sorted; ``matrix`` gives its weighted forms.
 
@@ -101,10 +93,8 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     """
     if isinstance(edge_index, Adjacency):
         return _reused(edge_index, edge_weight, num_nodes)
-    rows, columns, weights, size = _edges(edge_index, edge_weight, num_nodes)
-    _check_edges(rows, columns, size)
-    _check_weights(weights)
-    index, weights = coalesce(torch.stack([rows, columns]), weights, size)
+    index, weights, size = read_edges(edge_index, edge_weight, num_nodes)
+    index, weights = coalesce(index, weights, size)
     index, weights = _with_self_loops(index, weights, size)
     transposed, order = coalesce(index.flip(0), torch.arange(len(weights), device=weights.device), size)
     adjacency = Adjacency(
@@ -181,84 +171,6 @@ def _reused(adjacency: Adjacency, edge_weight: Tensor | None, num_nodes: int | N
     return adjacency
 
 
-def _edges(edge_index: Any, edge_weight: Tensor | None, num_nodes: int | None) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Receiving nodes, sending nodes, float64 weights and the number of nodes."""
-    if isinstance(edge_index, Tensor) and not is_torch_sparse_tensor(edge_index):
-        if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
-            raise ValueError(
-                f"edge_index must hold integers in the shape (2, edges), but has shape {tuple(edge_index.shape)} and "
-                f"dtype {edge_index.dtype}; transpose or convert it"
-            )
-        columns, rows = edge_index.as_subclass(Tensor).long()
-        size = _default_size(edge_index) if num_nodes is None else num_nodes
-        weights = _given_weights(edge_weight, rows)
-        return rows, columns, weights, size
-    if edge_weight is not None:
-        raise ValueError("edge_weight came with a sparse adjacency; put the weights into its values")
-    rows, columns, values, shape = _sparse_entries(edge_index)
-    if shape[0] != shape[1]:
-        raise ValueError(f"the adjacency must be square, but is {shape[0]} x {shape[1]}")
-    if num_nodes is not None and num_nodes != shape[0]:
-        raise ValueError(f"the adjacency is {shape[0]} x {shape[0]}, but there are {num_nodes} nodes")
-    return rows, columns, values.to(torch.float64), shape[0]
-
-
-def _default_size(edge_index: Tensor) -> int:
-    return int(edge_index.max()) + 1 if edge_index.numel() else 0
-
-
-def _given_weights(edge_weight: Tensor | None, rows: Tensor) -> Tensor:
-    if edge_weight is None:
-        return torch.ones(len(rows), dtype=torch.float64, device=rows.device)
-    if edge_weight.shape not in ((len(rows),), (len(rows), 1)):
-        raise ValueError(
-            f"edge_weight has shape {tuple(edge_weight.shape)}, but there are {len(rows)} edges; "
-            "pass one number for each"
-        )
-    return edge_weight.reshape(-1).to(torch.float64)
-
-
-def _sparse_entries(matrix: Any) -> tuple[Tensor, Tensor, Tensor, tuple[int, int]]:
-    if isinstance(matrix, Tensor):
-        coo = matrix.to_sparse_coo().coalesce()
-        return *coo.indices(), coo.values(), (matrix.shape[0], matrix.shape[1])
-    if hasattr(matrix, "coo") and hasattr(matrix, "sparse_sizes"):  # torch_sparse.SparseTensor
-        rows, columns, values = matrix.coo()
-        shape = matrix.sparse_sizes()
-        return rows, columns, torch.ones(len(rows)) if values is None else values, (shape[0], shape[1])
-    raise ValueError(
-        f"edge_index is a {type(matrix).__name__}; pass a (2, edges) tensor, a torch sparse matrix, a torch_sparse "
-        "SparseTensor, or what prepare_adjacency returned"
-    )
-
-
-def _check_edges(rows: Tensor, columns: Tensor, size: int) -> None:
-    if not len(rows):
-        return
-    lowest = int(torch.minimum(rows.min(), columns.min()))
-    highest = int(torch.maximum(rows.max(), columns.max()))
-    if highest >= size:
-        raise ValueError(
-            f"edge_index names node {highest}, but there are {size} nodes; pass num_nodes or fix the edges"
-        )
-    if lowest < 0:
-        raise ValueError(f"edge_index names node {lowest}; nodes are counted from 0")
-
-
-def _check_weights(weights: Tensor) -> None:
-    if not len(weights):
-        return
-    if not bool(weights.isfinite().all()):
-        raise ValueError("edge_weight holds NaN or infinity; remove those edges or mend their weights")
-    lowest, highest = weights.aminmax()
-    if lowest < 0:
-        raise ValueError(
-            f"edge_weight holds {lowest.item():g}; the midpoint needs weights that are not negative: shift or clip them"
-        )
-    if highest == 0:
-        raise ValueError("all edge weights are zero; leave edge_weight out for an unweighted graph")
-
-
 def _check_row_sums(sums: Tensor) -> None:
     if len(sums) and not bool((sums > 0).all()):
         node = int(sums.argmin())
@@ -277,9 +189,3 @@ def _with_self_loops(index: Tensor, weights: Tensor, size: int) -> tuple[Tensor,
     weights = torch.cat([weights, weights.new_ones(len(nodes))])
     index, weights = coalesce(index, weights, size)
     return index, weights
-
-
-def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
-    """CSR row pointers (int32, which the products want) from the row of every entry."""
-    counts = torch.bincount(sorted_rows, minlength=size)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()

@@ -10,8 +10,7 @@ from torch.nn import functional as F
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.utils import is_torch_sparse_tensor
 
-from h2hgcn.layers.adjacency import SparseMatrix, row_pointers
-from h2hgcn.layers.sparse import sparse_matmul
+from h2hgcn.layers.sparse import SparseMatrix, row_pointers, sparse_matmul
 
 
 class SparseFeatures(NamedTuple):

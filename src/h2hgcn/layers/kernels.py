@@ -16,9 +16,8 @@ from torch import Tensor
 from h2hgcn.geometry.lorentz import exp_origin
 from h2hgcn.geometry.numerics import MIDPOINT_FLOOR, full_precision, safe_norm, sinhc, sinhc_slope, wide
 from h2hgcn.layers.activation import BallActivation
-from h2hgcn.layers.adjacency import SparseMatrix
 from h2hgcn.layers.midpoint import lorentz_norm, midpoint, neighborhood_sums
-from h2hgcn.layers.sparse import csr_matmul
+from h2hgcn.layers.sparse import SparseMatrix, csr_matmul
 
 
 def convolve(

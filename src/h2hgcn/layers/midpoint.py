@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from h2hgcn.geometry.numerics import MIDPOINT_FLOOR
-from h2hgcn.layers.adjacency import SparseMatrix
-from h2hgcn.layers.sparse import sparse_matmul
+from h2hgcn.layers.sparse import SparseMatrix, sparse_matmul
 
 
 def neighborhood_sums(time: Tensor, space: Tensor, matrix: SparseMatrix) -> tuple[Tensor, Tensor]:

@@ -1,13 +1,30 @@
 """The product of a CSR matrix with a dense one, differentiable in both, its transpose being at hand."""
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from h2hgcn.geometry.numerics import full_precision
-from h2hgcn.layers.adjacency import SparseMatrix
+
+
+class SparseMatrix(NamedTuple):
+    """A matrix in CSR form and its transpose, as plain tensors."""
+
+    crow: Tensor
+    col: Tensor
+    values: Tensor
+    transpose_crow: Tensor
+    transpose_col: Tensor
+    transpose_values: Tensor
+
+
+def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
+    """CSR row pointers (int32, which the products want) from the row of every entry."""
+    counts = torch.bincount(sorted_rows, minlength=size)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
+
 
 # An operator of its own, so that torch.compile, which does not know CSR tensors, sees plain ones.
 _library = torch.library.Library("h2hgcn", "DEF")
@@ -15,7 +32,7 @@ _library.define("csr_matmul(Tensor crow, Tensor col, Tensor values, Tensor dense
 
 
 # FBGEMM's weighted embedding sum is the same product, and in float32 twice as fast as MKL's
-# (benchmarks/layer_speed.py).
+# (benchmarks/sparse_products.py).
 _HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines
 
 

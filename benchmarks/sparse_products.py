@@ -1,0 +1,78 @@
+"""Time of sparse products in float32: ours beside torch.sparse_csr's and the dense one.
+
+The adjacency is of PubMed's size, times a dense matrix of some width, forward only. The features are of Cora's and
+PubMed's size and density, times the weights of a stem, forward and backward to the weights.
+"""
+
+from typing import Any
+
+import torch
+from layer_speed import NUM_NODES, pubmed_sized_graph
+from report import interleaved_medians, parser, publish
+from torch import Tensor
+
+from h2hgcn.layers import prepare_adjacency
+from h2hgcn.layers.features import prepare_features
+from h2hgcn.layers.sparse import csr_matmul
+
+FEATURES = {"Cora": (2_708, 1_433, 0.0127), "PubMed": (19_717, 500, 0.10)}
+
+
+def adjacency_rows(widths: list[int], repeats: int) -> list[dict[str, Any]]:
+    matrix = prepare_adjacency(pubmed_sized_graph(), None, NUM_NODES).matrix("symmetric", torch.float32)
+    csr = torch.sparse_csr_tensor(*matrix[:3], (NUM_NODES, NUM_NODES), check_invariants=False)
+    rows = []
+    for width in widths:
+        dense = torch.randn(NUM_NODES, width)
+        systems = {
+            "ours": lambda dense=dense: csr_matmul(*matrix[:3], dense),
+            "torch.sparse_csr": lambda dense=dense: csr @ dense,
+        }
+        seconds = interleaved_medians(systems, repeats)
+        rows.append({"width": width, **_milliseconds(seconds), "ratio": seconds["ours"] / seconds["torch.sparse_csr"]})
+    return rows
+
+
+def feature_rows(widths: list[int], repeats: int) -> list[dict[str, Any]]:
+    rows = []
+    for name, (num_nodes, num_features, density) in FEATURES.items():
+        x = torch.rand(num_nodes, num_features) * (torch.rand(num_nodes, num_features) < density)
+        features = prepare_features(x.to_sparse())
+        csr = torch.sparse_csr_tensor(*features.matrix[:3], features.shape, check_invariants=False)
+        for width in widths:
+            weight = torch.randn(width, num_features, requires_grad=True)
+            bias, grad = torch.zeros(width), torch.randn(num_nodes, width)
+
+            def backward(output: Tensor, weight: Tensor = weight, grad: Tensor = grad) -> None:
+                torch.autograd.grad(output, weight, grad)
+
+            systems = {
+                "ours": lambda w=weight, b=bias, run=backward: run(features.linear(w, b)),  # noqa: B023
+                "torch.sparse_csr": lambda w=weight, run=backward: run(csr @ w.T),  # noqa: B023
+                "dense": lambda w=weight, run=backward: run(x @ w.T),  # noqa: B023
+            }
+            seconds = interleaved_medians(systems, repeats)
+            ratio = seconds["ours"] / seconds["dense"]
+            rows.append({"features of": name, "width": width, **_milliseconds(seconds), "ratio to dense": ratio})
+    return rows
+
+
+def _milliseconds(seconds: dict[str, float]) -> dict[str, float]:
+    return {f"{name} ms": 1e3 * value for name, value in seconds.items()}
+
+
+def main() -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--repeats", type=int, default=11, help="of each product (default: %(default)s)")
+    options = arguments.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    tables = {
+        "Adjacency times a dense matrix": adjacency_rows([16, 64, 128, 256], options.repeats),
+        "Sparse features times a stem's weights, forward and backward": feature_rows([16, 64], options.repeats),
+    }
+    publish(tables, options)
+
+
+if __name__ == "__main__":
+    main()
