@@ -4,6 +4,7 @@ The adjacency is of PubMed's size, times a dense matrix of some width, forward o
 PubMed's size and density, times the weights of a stem, forward and backward to the weights.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from report import interleaved_medians, parser, publish
 from torch import Tensor
 
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.features import prepare_features
+from h2hgcn.layers.features import SparseFeatures, prepare_features
 from h2hgcn.layers.sparse import csr_matmul
 
 FEATURES = {"Cora": (2_708, 1_433, 0.0127), "PubMed": (19_717, 500, 0.10)}
@@ -24,10 +25,7 @@ def adjacency_rows(widths: list[int], repeats: int) -> list[dict[str, Any]]:
     rows = []
     for width in widths:
         dense = torch.randn(NUM_NODES, width)
-        systems = {
-            "ours": lambda dense=dense: csr_matmul(*matrix[:3], dense),
-            "torch.sparse_csr": lambda dense=dense: csr @ dense,
-        }
+        systems = {"ours": partial(csr_matmul, *matrix[:3], dense), "torch.sparse_csr": partial(torch.mm, csr, dense)}
         seconds = interleaved_medians(systems, repeats)
         rows.append({"width": width, **_milliseconds(seconds), "ratio": seconds["ours"] / seconds["torch.sparse_csr"]})
     return rows
@@ -41,20 +39,19 @@ def feature_rows(widths: list[int], repeats: int) -> list[dict[str, Any]]:
         csr = torch.sparse_csr_tensor(*features.matrix[:3], features.shape, check_invariants=False)
         for width in widths:
             weight = torch.randn(width, num_features, requires_grad=True)
-            bias, grad = torch.zeros(width), torch.randn(num_nodes, width)
-
-            def backward(output: Tensor, weight: Tensor = weight, grad: Tensor = grad) -> None:
-                torch.autograd.grad(output, weight, grad)
-
-            systems = {
-                "ours": lambda w=weight, b=bias, run=backward: run(features.linear(w, b)),  # noqa: B023
-                "torch.sparse_csr": lambda w=weight, run=backward: run(csr @ w.T),  # noqa: B023
-                "dense": lambda w=weight, run=backward: run(x @ w.T),  # noqa: B023
-            }
+            grad = torch.randn(num_nodes, width)
+            products = {"ours": features, "torch.sparse_csr": csr, "dense": x}
+            systems = {name: partial(step, matrix, weight, grad) for name, matrix in products.items()}
             seconds = interleaved_medians(systems, repeats)
             ratio = seconds["ours"] / seconds["dense"]
             rows.append({"features of": name, "width": width, **_milliseconds(seconds), "ratio to dense": ratio})
     return rows
+
+
+def step(x: Tensor | SparseFeatures, weight: Tensor, grad: Tensor) -> None:
+    """Output of a stem without its bias, and the gradient of its weights."""
+    output = x.linear(weight, torch.zeros(())) if isinstance(x, SparseFeatures) else x @ weight.T
+    torch.autograd.grad(output, weight, grad)
 
 
 def _milliseconds(seconds: dict[str, float]) -> dict[str, float]:
