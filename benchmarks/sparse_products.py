@@ -40,7 +40,7 @@ def feature_rows(widths: list[int], repeats: int) -> list[dict[str, Any]]:
         for width in widths:
             weight = torch.randn(width, num_features, requires_grad=True)
             grad = torch.randn(num_nodes, width)
-            products = {"ours": features, "torch.sparse_csr": csr, "dense": x}
+            products: dict[str, Tensor | SparseFeatures] = {"ours": features, "torch.sparse_csr": csr, "dense": x}
             systems = {name: partial(step, matrix, weight, grad) for name, matrix in products.items()}
             seconds = interleaved_medians(systems, repeats)
             ratio = seconds["ours"] / seconds["dense"]
