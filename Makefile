@@ -34,6 +34,7 @@ clean:
 
 # constraints.txt pins every version; with torch pinned, pip takes a CPU build where one is at hand
 .venv/installed: pyproject.toml constraints.txt
+	@echo "Setting up .venv; this takes a few minutes the first time."
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@

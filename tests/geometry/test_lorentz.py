@@ -166,3 +166,35 @@ def test_violation_sees_a_point_off_the_hyperboloid():
     point = torch.tensor([[2.0, 0.0, 0.0]])
     assert lorentz.violation(point).item() == pytest.approx(0.75)
     assert lorentz.violation(lorentz.project(point)).item() == 0
+
+
+@pytest.mark.parametrize("function", [lorentz.distance, lorentz.squared_distance])
+def test_gradients_at_the_origin_are_the_same_with_a_graph(function):
+    origin = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    other = lorentz.exp_origin(torch.tensor([[1.0, 0.5]], dtype=torch.float64))
+    (plain,) = torch.autograd.grad(function(origin, other).sum(), origin)
+    (with_graph,) = torch.autograd.grad(function(origin, other).sum(), origin, create_graph=True)
+    torch.testing.assert_close(with_graph, plain)
+    near = origin.detach() + torch.tensor([[0.0, 1e-3, -2e-3]], dtype=torch.float64)
+    assert gradgradcheck(function, (near.requires_grad_(), other))
+    assert gradcheck(lorentz.log, (near.requires_grad_(), other))
+
+
+def test_squared_distance_has_the_curvature_of_a_square_where_points_meet():
+    origin = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
+    hessian = torch.autograd.functional.hessian(lambda x: lorentz.squared_distance(x, origin), origin)
+    torch.testing.assert_close(hessian[1:, 1:], 2 * torch.eye(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("radius", [4.0, 8.0, 10.0])
+def test_exp_finds_the_way_back_to_the_origin(radius):
+    far = lorentz.exp_origin(torch.tensor([radius, 0.3], dtype=torch.float64))
+    near = lorentz.exp_origin(torch.tensor([0.1, -0.2], dtype=torch.float64))
+    reached = lorentz.exp(far, lorentz.log(far, near))
+    assert lorentz.distance(reached, near) <= 1e-15 * math.exp(2 * radius + 1)
+
+
+def test_nan_stays_nan():
+    nothing = torch.full((2, 3), float("nan"))
+    assert lorentz.distance(nothing, nothing).isnan().all()
+    assert lorentz.pairwise_distance(nothing, nothing).isnan().all()

@@ -77,3 +77,23 @@ def test_slopes_beyond_one_are_refused():
 def test_can_be_pickled():
     activation = pickle.loads(pickle.dumps(resolve_activation("leaky_relu", 0.2)))
     assert activation.slope == 0.2
+
+
+def test_functions_of_the_users_own_are_theirs_whatever_their_name():
+    def relu(x):
+        return x.clamp(-0.1, 0.1)
+
+    def gelu(x):
+        return x / 2
+
+    assert resolve_activation(relu).slope is None
+    assert resolve_activation(relu).function is relu
+    assert resolve_activation(gelu).function is gelu
+
+
+@pytest.mark.parametrize(
+    "function", [lambda b: F.normalize(b, dim=-1), lambda b: b / b.abs().amax(-1, keepdim=True), 5]
+)
+def test_functions_of_rows_are_refused(function):
+    with pytest.raises(ValueError, match=r"mixes coordinates|is a int|leaves"):
+        resolve_activation(function)

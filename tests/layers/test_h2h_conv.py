@@ -174,3 +174,30 @@ def test_bad_arguments():
 
 def test_repr():
     assert repr(H2HConv(4, 6)).startswith("H2HConv(\n  4, 6, activation='relu', neighbor_weights='symmetric'")
+
+
+@pytest.mark.parametrize("radius", [2.0, 4.0, 6.3])
+@pytest.mark.parametrize("degree", [100, 20_000])
+@pytest.mark.parametrize("out_dim", [4, 6])
+def test_hubs_are_not_moved_by_rounding(degree, radius, out_dim):
+    tangent = radius * F.normalize(torch.randn(1, 4)).expand(degree + 1, 4)
+    points = lorentz.exp_origin(tangent)  # all at one place, which is their midpoint
+    spokes = torch.stack([torch.arange(1, degree + 1), torch.zeros(degree, dtype=torch.long)])
+    conv = H2HConv(4, out_dim, None)
+    moved = lorentz.distance(conv(points, spokes), conv.linear(points))
+    assert moved.max() <= 0.02
+
+
+def test_mixed_precision_of_points_and_weights():
+    points = random_points(3, 4, 1.0)
+    assert H2HConv(4, 4)(points, EDGE).dtype == torch.float64
+    assert H2HConv(4, 4, dtype=torch.float64)(points.float(), EDGE).dtype == torch.float32
+
+
+def test_validation_before_training():
+    edge_index = EDGE.clone()
+    for activation in ("relu", "tanh"):
+        conv = H2HConv(4, 4, activation)
+        with torch.inference_mode():
+            conv(GOOD, edge_index)
+        conv(GOOD, edge_index).sum().backward()

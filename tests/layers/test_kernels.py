@@ -88,3 +88,16 @@ def test_exponential_map_is_the_geometrys():
     tangent = torch.randn(5, 3)
     time, space = exp_origin_parts(tangent, 6.0)
     torch.testing.assert_close(torch.cat([time[:, None], space], 1), lorentz.exp_origin(tangent))
+
+
+def test_second_derivatives_when_time_follows_from_space():
+    matrix = prepare_adjacency(torch.tensor([[0, 1], [1, 0]])).matrix("symmetric", torch.float64)
+    weight = stiefel.random_orthonormal(2, 2, dtype=torch.float64)
+    space = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
+
+    def gradient(create_graph):
+        time = (1 + space.square().sum(1)).sqrt()
+        output = convolve(time, space, weight, matrix, resolve_activation("identity"))[0].sum()
+        return torch.autograd.grad(output, space, create_graph=create_graph)[0]
+
+    torch.testing.assert_close(gradient(True), gradient(False))

@@ -183,7 +183,7 @@ def test_bad_input(x, edge_index, message):
 def test_bad_weights_are_named():
     model = H2HGCN(6, 4)
     model.stem.weight.data.fill_(float("nan"))
-    with pytest.raises(ValueError, match="its weights went bad"):
+    with pytest.raises(ValueError, match="weights went bad"):
         model(features(), EDGE_INDEX)
 
 
@@ -206,3 +206,41 @@ def test_bad_arguments(arguments, message):
 def test_is_in_the_table_of_encoders():
     assert ENCODERS["h2h-gcn"] is H2HGCN
     assert repr(H2HGCN(6, 4)).startswith("H2HGCN(\n  6, 4, num_layers=2, curvature=-1\n")
+
+
+def test_changed_sparse_features_are_seen():
+    model = H2HGCN(6, 4)
+    x = (features() * (features() > 0)).to_sparse()
+    model(x, EDGE_INDEX)
+    x.mul_(3)
+    torch.testing.assert_close(model(x, EDGE_INDEX), model(x.to_dense(), EDGE_INDEX))
+
+
+def test_bad_sparse_features():
+    model = H2HGCN(6, 4)
+    outside = torch.sparse_coo_tensor(torch.tensor([[0, 1], [2, 300]]), torch.ones(2), (20, 6), check_invariants=False)
+    with pytest.raises(ValueError, match="outside"):
+        model(outside, EDGE_INDEX)
+    with pytest.raises(ValueError, match="do not get gradients"):
+        model(features().to_sparse().requires_grad_(), EDGE_INDEX)
+    with pytest.raises(ValueError, match="is a list"):
+        model([[0.0] * 6] * 20, EDGE_INDEX)
+    with pytest.raises(ValueError, match=r"torch.float16"):
+        H2HGCN(6, 4).half()(features(), EDGE_INDEX)
+
+
+def test_overflow_on_the_way_is_noticed():
+    model = H2HGCN(3, 3, stem=False, curvature=4.0)
+    with pytest.raises(ValueError, match="features overflowed"):
+        model(torch.full((4, 3), 3e38), torch.tensor([[0], [1]]))
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_second_derivatives_at_the_origin_are_finite(activation):
+    model = H2HGCN(3, 3, stem=False, activation=activation, dtype=torch.float64)
+    x = torch.zeros(3, 3, dtype=torch.float64)
+    x[:2] = 0.5
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad(model(x, torch.tensor([[0, 1], [1, 0]])).square().sum(), x, create_graph=True)
+    gradient.square().sum().backward()
+    assert x.grad.isfinite().all()

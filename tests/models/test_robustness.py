@@ -72,7 +72,7 @@ def train(seed):
     for _ in range(20):
         optimizer.zero_grad()
         points = model(x, adjacency)
-        links = decoder(points[pairs[0]], points[pairs[1]], model.distance_scale)
+        links = decoder(points[pairs[0]], points[pairs[1]], distance_scale=model.distance_scale)
         loss = F.cross_entropy(-head(points), labels)
         loss = loss + F.binary_cross_entropy_with_logits(links, (torch.arange(40) % 2).to(dtype))
         loss.backward()

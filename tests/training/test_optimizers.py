@@ -1,3 +1,5 @@
+import copy
+
 import geoopt
 import pytest
 import torch
@@ -120,3 +122,22 @@ def test_bad_arguments():
         build_optimizer(H2HGCN(6, 4), stiefel_method="sgd")
     with pytest.raises(ValueError, match="no parameter"):
         StiefelOptimizer(None, None)
+
+
+def test_copies_step_and_late_parameters_are_refused():
+    model = H2HGCN(6, 4)
+    optimizer = build_optimizer(model)
+    train(model, optimizer, 1)
+    model_copy, optimizer_copy = copy.deepcopy((model, optimizer))
+    train(model, optimizer, 2)
+    train(model_copy, optimizer_copy, 2)
+    for a, b in zip(model.parameters(), model_copy.parameters(), strict=True):
+        assert torch.equal(a, b)
+    optimizer_copy.param_groups[0]["lr"] = 0.5
+    assert optimizer_copy.parts[0].param_groups[0]["lr"] == 0.5
+    with pytest.raises(ValueError, match="cannot be added later"):
+        optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))]})
+    with pytest.raises(ValueError, match="was it of another model"):
+        optimizer.load_state_dict(torch.optim.Adam(model.parameters()).state_dict())
+    with pytest.raises(ValueError, match="pass the module itself"):
+        build_optimizer(model.parameters())

@@ -37,7 +37,7 @@ def einstein_midpoint(points: Tensor, weights: Tensor | None = None) -> Tensor:
     """
     if points.shape[-2] == 0:
         raise ValueError("the midpoint of no points is not defined; pass at least one point")
-    on_hyperboloid = bool((points[..., 0] >= 1).all())
+    on_hyperboloid = bool((points[..., 0] >= 1 - ball_gap(points.dtype)).all())
     lifted = project(wide(points)) if on_hyperboloid else to_lorentz(wide(points))
     midpoint = _lorentz_midpoint(lifted, _normalized(points, weights)).to(points.dtype)
     return project(midpoint) if on_hyperboloid else from_lorentz(midpoint)

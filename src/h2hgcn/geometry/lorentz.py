@@ -27,8 +27,7 @@ def inner(x: Tensor, y: Tensor) -> Tensor:
 
 
 def distance(x: Tensor, y: Tensor) -> Tensor:
-    """Geodesic distance (Dai et al. 2021, Eq. 2) between points that broadcast, accurate at every radius and
-    separation.
+    """Geodesic distance (Dai et al. 2021, Eq. 2) between points that broadcast, as accurate as their coordinates.
 
     At equal points the value is 0 and the gradient is 0; elsewhere the gradient is that of ``arcosh(-<x, y>)`` with
     time a function of space, so it flows to the space coordinates alone.
@@ -57,7 +56,7 @@ def pairwise_distance(points: Tensor, others: Tensor) -> Tensor:
     product = time * other_time.mT
     chord = 2 * (product - space @ other_space.mT - 1)
     rounding = product.detach() * (4 * torch.finfo(product.dtype).eps)
-    chord = torch.where(chord > rounding, chord, 0.0)
+    chord = torch.where(chord <= rounding, 0.0, chord)
     return (safe_sqrt(chord) * asinhc(chord / 4)).to(points.dtype)
 
 
@@ -87,8 +86,8 @@ def exp(point: Tensor, tangent: Tensor) -> Tensor:
     """
     dtype = torch.promote_types(point.dtype, tangent.dtype)
     space, vector = wide(point[..., 1:]), wide(tangent[..., 1:])
-    bounded = _shortened(vector, safe_norm(_local_coordinates(space, vector)), max_radius(dtype))
-    square = squared_norm(_local_coordinates(space, bounded))
+    bounded = _shortened(vector, safe_sqrt(_lorentz_square(space, vector)), max_radius(dtype))
+    square = _lorentz_square(space, bounded)
     moved = space * (1 + square / 2 * sinhc(square / 4).square()) + bounded * sinhc(square)
     return _with_time(moved).to(dtype)
 
@@ -122,11 +121,11 @@ def _shortened(vector: Tensor, norm: Tensor, max_norm: float) -> Tensor:
     return torch.where(too_long, vector / torch.where(too_long, norm, 1.0) * max_norm, vector)
 
 
-def _local_coordinates(space: Tensor, vector: Tensor) -> Tensor:
-    """A vector whose Euclidean norm is the tangent's Lorentz norm: its radial part shrinks by time, the rest stays."""
+def _lorentz_square(space: Tensor, vector: Tensor) -> Tensor:
+    """Squared Lorentz norm of a tangent vector by its space part: its radial part shrinks by time, the rest stays."""
     direction = space * safe_reciprocal(safe_norm(space))
     radial = (direction * vector).sum(-1, keepdim=True)
-    return vector - direction * radial * (1 - 1 / _time(space))
+    return squared_norm(vector - direction * radial) + (radial / _time(space)).square()
 
 
 def _time(space: Tensor) -> Tensor:

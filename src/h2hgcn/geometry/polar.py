@@ -39,14 +39,20 @@ def pair_distance(x: Tensor, y: Tensor, *, squared: bool) -> Tensor:
 
 
 def squared_chord(x: Tensor, y: Tensor) -> Tensor:
-    """``q`` in float64 out of differentiable operations; the last axis is kept."""
+    """``q`` in float64 out of differentiable operations; the last axis is kept.
+
+    With a point near the origin it is ``|s_x - s_y|² - (t_x - t_y)²``, which is smooth there and cancels far out only.
+    """
     x, y = wide(x[..., 1:]), wide(y[..., 1:])
     square_x, square_y = squared_norm(x), squared_norm(y)
-    norm_x, norm_y = safe_sqrt(square_x), safe_sqrt(square_y)
     time_x, time_y = (1 + square_x).sqrt(), (1 + square_y).sqrt()
-    sinh_radial = (square_x - square_y) * safe_reciprocal(norm_x * time_y + norm_y * time_x)
-    separation = x * safe_reciprocal(norm_x) - y * safe_reciprocal(norm_y)
-    return _chord_of_sinh(sinh_radial) + norm_x * norm_y * squared_norm(separation)
+    near = torch.minimum(square_x, square_y) < 1
+    time_difference = (square_x - square_y) / (time_x + time_y)
+    straight = squared_norm(x - y) - time_difference.square()
+    norm_x, norm_y = (torch.where(near, 1.0, square).sqrt() for square in (square_x, square_y))
+    sinh_radial = (square_x - square_y) / (norm_x * time_y + norm_y * time_x)
+    polar = _chord_of_sinh(sinh_radial) + norm_x * norm_y * squared_norm(x / norm_x - y / norm_y)
+    return torch.where(near, straight, polar)
 
 
 def composed_pair_distance(x: Tensor, y: Tensor, squared: bool) -> Tensor:
@@ -115,6 +121,6 @@ def _wide_blocks(x: Tensor, y: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]
 
 
 def _differentiable_gradients(x: Tensor, y: Tensor, squared: bool, grad: Tensor) -> tuple[Tensor, Tensor]:
-    x, y = (point if point.requires_grad else point.detach().requires_grad_() for point in (x, y))
+    x, y = (point.view_as(point) if point.requires_grad else point.detach().requires_grad_() for point in (x, y))
     grad_x, grad_y = torch.autograd.grad(composed_pair_distance(x, y, squared), (x, y), grad, create_graph=True)
     return grad_x, grad_y

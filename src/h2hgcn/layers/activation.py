@@ -19,7 +19,7 @@ _POSITIVELY_HOMOGENEOUS = ("identity", "leaky_relu", "relu")
 _SELF_GATED = ("gelu", "hardswish", "mish", "silu", "swish")
 
 # How many points of [-1, 1] a function of the user's own is tried at, and the rounding it is granted there.
-_PROBES = 2001
+_PROBES = 2001  # a multiple of 3, and odd, so that 0 is among them
 _PROBE_TOLERANCE = 1e-12
 
 
@@ -49,11 +49,13 @@ class BallActivation:
 
 def resolve_activation(activation: str | ActivationFunction | None, negative_slope: float = 0.01) -> BallActivation:
     """The activation of that name, or a function checked to keep the ball. None is the identity."""
-    if activation is None:
-        activation = "identity"
     if isinstance(activation, nn.LeakyReLU):
         negative_slope = activation.negative_slope
-    name = activation if isinstance(activation, str) else _name(activation)
+    name = activation if isinstance(activation, str) else _known_name(activation)
+    if name is None:
+        if not callable(activation):
+            raise ValueError(f"activation is a {type(activation).__name__}; pass a name or a function; {_advice()}")
+        return BallActivation(_name(activation), _checked(_name(activation), activation))
     if name in _SELF_GATED:
         raise ValueError(
             f"activation {name!r} is self-gated: inside the unit ball it halves every coordinate, and points collapse "
@@ -61,13 +63,26 @@ def resolve_activation(activation: str | ActivationFunction | None, negative_slo
         )
     if name in _POSITIVELY_HOMOGENEOUS:
         return _homogeneous(name, negative_slope)
-    if not isinstance(activation, str):
-        return BallActivation(name, _checked(name, activation))
     if name in _KEEP_THE_BALL:
         return BallActivation(name, _KEEP_THE_BALL[name])
     if name == "selu":
         raise ValueError(f"activation 'selu' leaves the Poincaré ball (it expands by 5 % and more); {_advice()}")
     raise ValueError(f"activation {name!r} is not known to keep the Poincaré ball; {_advice()}")
+
+
+def _known_name(activation: object) -> str | None:
+    """The name of a function or module of PyTorch's that has a special case here."""
+    if activation is None or isinstance(activation, nn.Identity):
+        return "identity"
+    if activation in (F.relu, torch.relu) or isinstance(activation, nn.ReLU):
+        return "relu"
+    if activation is F.leaky_relu or isinstance(activation, nn.LeakyReLU):
+        return "leaky_relu"
+    if activation in (F.gelu, F.silu, F.mish, F.hardswish):
+        return _name(activation)
+    if isinstance(activation, nn.GELU | nn.SiLU | nn.Mish | nn.Hardswish):
+        return type(activation).__name__.lower()
+    return None
 
 
 def _homogeneous(name: str, negative_slope: float) -> BallActivation:
@@ -77,9 +92,8 @@ def _homogeneous(name: str, negative_slope: float) -> BallActivation:
     return BallActivation(name, partial(F.leaky_relu, negative_slope=slope), slope)
 
 
-def _name(function: ActivationFunction) -> str:
-    name = getattr(function, "__name__", type(function).__name__).lower()
-    return {"leakyrelu": "leaky_relu"}.get(name, name)
+def _name(function: object) -> str:
+    return str(getattr(function, "__name__", type(function).__name__)).lower()
 
 
 def _checked(name: str, function: ActivationFunction) -> ActivationFunction:
@@ -91,6 +105,9 @@ def _checked(name: str, function: ActivationFunction) -> ActivationFunction:
     probe = torch.linspace(-1, 1, _PROBES, dtype=torch.float64)
     with torch.no_grad():
         value = function(probe)
+        as_rows = function(probe.reshape(-1, 3))
+    if value.shape != probe.shape or not torch.equal(as_rows, value.reshape(-1, 3)):
+        raise ValueError(f"activation {name!r} mixes coordinates; it must act on each of them alone; {_advice()}")
     leaves = ~(value.abs() <= probe.abs() * (1 + _PROBE_TOLERANCE))
     if bool(leaves.any()):
         worst, image = probe[leaves][0].item(), value[leaves][0].item()

@@ -60,7 +60,8 @@ class Adjacency:
         """
         key = (neighbor_weights, dtype)
         if key not in self._matrices:
-            matrix = self._weighted(neighbor_weights, dtype)
+            with torch.inference_mode(False):  # what is kept must serve training, too
+                matrix = self._weighted(neighbor_weights, dtype)
             if self.weights.requires_grad:
                 return matrix
             self._matrices[key] = matrix
@@ -118,7 +119,8 @@ def _remembered_adjacency(edge_index: Any, edge_weight: Tensor | None, num_nodes
         return prepare_adjacency(edge_index, edge_weight, num_nodes)
     known = _remembered.get(edge_index)
     if known is None or not known.fits(edge_index, edge_weight, num_nodes):
-        adjacency = prepare_adjacency(edge_index, edge_weight, num_nodes)
+        with torch.inference_mode(False):  # what is kept must serve training, too
+            adjacency = prepare_adjacency(edge_index, edge_weight, num_nodes)
         weight = None if edge_weight is None else (weakref.ref(edge_weight), edge_weight._version)
         known = _Remembered(adjacency, edge_index._version, weight)
         _remembered[edge_index] = known

@@ -46,6 +46,7 @@ class CentroidDistance(nn.Module):
         points: Tensor,
         batch: Tensor | None = None,
         num_graphs: int | None = None,
+        *,
         distance_scale: Tensor | float = 1.0,
     ) -> Tensor:
         """``distance_scale`` is the encoder's, if its curvature is not -1."""

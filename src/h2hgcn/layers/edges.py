@@ -43,6 +43,8 @@ def _default_size(edge_index: Tensor) -> int:
 def _given_weights(edge_weight: Tensor | None, rows: Tensor) -> Tensor:
     if edge_weight is None:
         return torch.ones(len(rows), dtype=torch.float64, device=rows.device)
+    if not isinstance(edge_weight, Tensor):
+        raise ValueError(f"edge_weight is a {type(edge_weight).__name__}; pass a tensor with one number for each edge")
     if edge_weight.shape not in ((len(rows),), (len(rows), 1)):
         raise ValueError(
             f"edge_weight has shape {tuple(edge_weight.shape)}, but there are {len(rows)} edges; "

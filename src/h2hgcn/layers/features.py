@@ -51,13 +51,18 @@ def is_sparse(x: Any) -> bool:
 def prepare_features(x: Any) -> SparseFeatures:
     """Turns a sparse torch tensor or SciPy matrix into the form that every epoch can share.
 
-    The result is remembered for as long as ``x`` lives; make a new object rather than change its values.
+    The result is remembered for as long as ``x`` lives and, if it is a tensor, its version does not change; make a
+    new SciPy matrix rather than change its values.
     """
     if isinstance(x, SparseFeatures):
         return x
-    if x not in _remembered:
-        _remembered[x] = _prepare(x)
-    features: SparseFeatures = _remembered[x]
+    version = x._version if isinstance(x, Tensor) and not x.is_inference() else 0
+    known = _remembered.get(x)
+    if known is None or known[0] != version:
+        with torch.inference_mode(False), torch.no_grad():
+            known = (version, _prepare(x))
+        _remembered[x] = known
+    features: SparseFeatures = known[1]
     return features
 
 
@@ -66,11 +71,15 @@ _remembered: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 def _prepare(x: Any) -> SparseFeatures:
     coo: Tensor = x if isinstance(x, Tensor) else _from_scipy(x)
-    coo = coo.detach().to_sparse_coo().coalesce()
-    rows, columns = coo.indices()
-    values = coo.values()
-    if values.dim() != 1 or coo.dim() != 2:
+    if coo.requires_grad:
+        raise ValueError("sparse features do not get gradients; pass them dense, or detach them")
+    coo = coo.to_sparse_coo().coalesce()
+    if coo.sparse_dim() != 2 or coo.dense_dim() != 0:
         raise ValueError(f"sparse features must be a matrix of numbers, but have shape {tuple(coo.shape)}")
+    rows, columns = coo.indices()
+    values = coo.values().clone()
+    if len(rows) and (int(rows.max()) >= coo.shape[0] or int(columns.max()) >= coo.shape[1]):
+        raise ValueError(f"sparse features of shape {tuple(coo.shape)} hold an entry outside of it; rebuild them")
     order = torch.argsort(columns, stable=True)
     matrix = SparseMatrix(
         row_pointers(rows, coo.shape[0]), columns.int(), values,

@@ -46,16 +46,16 @@ class FermiDiracDecoder(nn.Module):
     def t(self) -> Tensor:
         return self.log_temperature.exp()
 
-    def forward(self, source: Tensor, target: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+    def forward(self, source: Tensor, target: Tensor, *, distance_scale: Tensor | float = 1.0) -> Tensor:
         """Logits of links between rows of points; for the loss with logits. ``distance_scale`` is the encoder's."""
         if source.shape[-1] != target.shape[-1]:
             raise ValueError(f"source points have width {source.shape[-1]}, target points {target.shape[-1]}")
         square = self.squared_distance(source, target) * distance_scale**2
         return (self.radius - square) / self.t
 
-    def probability(self, source: Tensor, target: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+    def probability(self, source: Tensor, target: Tensor, *, distance_scale: Tensor | float = 1.0) -> Tensor:
         """Probabilities of links."""
-        return torch.sigmoid(self(source, target, distance_scale))
+        return torch.sigmoid(self(source, target, distance_scale=distance_scale))
 
     def extra_repr(self) -> str:
         return f"r={self.r.item():g}, t={self.t.item():g}, learnable={self.learnable}"

@@ -73,7 +73,7 @@ class H2HConv(nn.Module):
         matrix = adjacency.matrix(self.neighbor_weights, space.dtype)
         weight = self.linear.weight
         if weight.dtype != space.dtype:
-            weight = stiefel.widened(weight)
+            weight = stiefel.widened(weight).to(space.dtype)
         with full_precision(space):
             return convolve(time, space, weight, matrix, self.activation)
 

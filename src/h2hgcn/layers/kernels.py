@@ -16,7 +16,7 @@ from torch import Tensor
 from h2hgcn.geometry.lorentz import exp_origin
 from h2hgcn.geometry.numerics import MIDPOINT_FLOOR, full_precision, safe_norm, sinhc, sinhc_slope, wide
 from h2hgcn.layers.activation import BallActivation
-from h2hgcn.layers.midpoint import lorentz_norm, midpoint, neighborhood_sums
+from h2hgcn.layers.midpoint import lorentz_norm, midpoint, neighborhood_sums, repair_long_sums
 from h2hgcn.layers.sparse import SparseMatrix, csr_matmul
 
 
@@ -64,13 +64,17 @@ class _Convolution(torch.autograd.Function):
         if weight.shape[0] == weight.shape[1]:
             factor, scratch = space, space @ weight.mT
             sum_space = csr_matmul(crow, col, values, scratch)
+            repaired = repair_long_sums(sum_time, sum_space, time, scratch, matrix)
         else:
             factor = csr_matmul(crow, col, values, space)
+            repaired = repair_long_sums(sum_time, factor, time, space, matrix)
             sum_space = factor @ weight.mT
             scratch = torch.empty_like(sum_space)
 
         norm_sum = torch.linalg.vector_norm(sum_space, dim=1)
         norm = (sum_time - norm_sum).mul_(sum_time + norm_sum).clamp_min_(MIDPOINT_FLOOR).sqrt_()
+        if repaired is not None:
+            norm[repaired[0]] = repaired[1]
         lifted = sum_time.add_(norm)
         activated = torch.ops.aten.leaky_relu.out(sum_space, activation.slope, out=scratch)
         norm_activated = torch.linalg.vector_norm(activated, dim=1)
@@ -180,5 +184,6 @@ def _second(
     composed: Callable[..., tuple[Tensor, ...]], inputs: tuple[Tensor, ...], grads: tuple[Tensor, ...]
 ) -> tuple[Tensor, ...]:
     """Gradients of the composed twin that can be differentiated again."""
-    inputs = tuple(x if x.requires_grad else x.detach().requires_grad_() for x in inputs)
+    # aliases, so that an input that was computed from another one counts once
+    inputs = tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in inputs)
     return torch.autograd.grad(composed(*inputs), inputs, grads, create_graph=True)

@@ -54,6 +54,8 @@ def check_dimensions(in_dim: int, out_dim: int) -> None:
 
 def check_width(points: Tensor, dim: int) -> None:
     """Raises unless the last axis holds ``[time, space...]`` of ``dim`` dimensions."""
+    if not isinstance(points, Tensor):
+        raise ValueError(f"points are a {type(points).__name__}; pass a tensor")
     if points.dim() == 0 or points.shape[-1] != dim + 1:
         raise ValueError(
             f"points have shape {tuple(points.shape)}, but dimension {dim} needs a last axis of {dim + 1}: "

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from h2hgcn.geometry.numerics import MIDPOINT_FLOOR
+from h2hgcn.geometry.numerics import LONG_SUM, MIDPOINT_FLOOR, SUM_TOLERANCE, wide
 from h2hgcn.layers.sparse import SparseMatrix, sparse_matmul
 
 
@@ -20,9 +20,35 @@ def lorentz_norm(time: Tensor, space: Tensor) -> Tensor:
     It is at least 1, since every pair of neighbours contributes at least the product of its weights; see
     ``MIDPOINT_FLOOR``.
     """
-    norm = torch.linalg.vector_norm(space, dim=-1)
-    square = (time - norm) * (time + norm)
-    return square.clamp_min(MIDPOINT_FLOOR).sqrt()
+    return (time.square() - space.square().sum(-1)).clamp_min(MIDPOINT_FLOOR).sqrt()
+
+
+@torch.no_grad()
+def repair_long_sums(
+    sum_time: Tensor, sum_space: Tensor, time: Tensor, space: Tensor, matrix: SparseMatrix
+) -> tuple[Tensor, Tensor] | None:
+    """Rows whose float32 sums are too long to be good, and their Lorentz norm from sums in float64.
+
+    Rounding grows with the number of neighbours; see ``numerics.LONG_SUM``. The sums of those rows are corrected in
+    place. None if all are good, which is the rule.
+    """
+    if sum_time.dtype != torch.float32:
+        return None
+    lengths = matrix.crow.diff()
+    error = lengths * sum_time.square() * torch.finfo(torch.float32).eps
+    rows = ((lengths > LONG_SUM) & (error > SUM_TOLERANCE)).nonzero().squeeze(1)
+    if not len(rows):
+        return None
+    starts, counts = matrix.crow[rows].long(), lengths[rows].long()
+    owner = torch.arange(len(rows), device=rows.device).repeat_interleave(counts)
+    entries = torch.arange(len(owner), device=rows.device) + (starts - counts.cumsum(0) + counts)[owner]
+    senders, weights = matrix.col[entries], wide(matrix.values[entries])
+    points = torch.cat([wide(time[senders]).unsqueeze(1), wide(space[senders])], dim=1) * weights.unsqueeze(1)
+    # rounded weights do not add up to 1, which the norm would take for distance
+    total = weights.new_zeros(len(rows)).index_add(0, owner, weights).unsqueeze(1)
+    sums = points.new_zeros(len(rows), points.shape[1]).index_add(0, owner, points) / total
+    sum_time[rows], sum_space[rows] = sums[:, 0].to(sum_time.dtype), sums[:, 1:].to(sum_time.dtype)
+    return rows, lorentz_norm(sums[:, 0], sums[:, 1:]).to(sum_time.dtype)
 
 
 def midpoint(time: Tensor, space: Tensor, matrix: SparseMatrix) -> tuple[Tensor, Tensor]:

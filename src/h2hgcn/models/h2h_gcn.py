@@ -116,7 +116,9 @@ class H2HGCN(nn.Module):
             hidden = self.stem(features)
         self._check_finite(hidden, x)
         hidden = F.dropout(self.stem_activation(hidden), self.dropout, self.training).to(self.log_curvature.dtype)
-        return hidden * (0.5 * self.log_curvature).exp()
+        tangent = hidden * (0.5 * self.log_curvature).exp()
+        self._check_finite(tangent, x)
+        return tangent
 
     @torch.no_grad()
     def share_at_bound(self, x: Any) -> float:
@@ -134,6 +136,8 @@ class H2HGCN(nn.Module):
         return safe if self.max_tangent_norm is None else min(self.max_tangent_norm, safe)
 
     def _features(self, x: Any) -> Tensor | SparseFeatures:
+        if not isinstance(x, Tensor) and not is_sparse(x):
+            raise ValueError(f"x is a {type(x).__name__}; pass a tensor, or a sparse matrix of torch or SciPy")
         shape = tuple(x.shape)
         if len(shape) != 2 or shape[1] != self.in_features:
             raise ValueError(
@@ -141,6 +145,8 @@ class H2HGCN(nn.Module):
                 f"{self.in_features} numbers for each node, or make an encoder with in_features={shape[-1]}"
             )
         dtype = self.log_curvature.dtype
+        if dtype not in (torch.float32, torch.float64):
+            raise ValueError(f"the encoder is {dtype}; hyperbolic geometry needs float32 or float64")
         if is_sparse(x):
             return prepare_features(x).to(dtype).dropout(self.feature_dropout, self.training)
         return F.dropout(x.to(dtype), self.feature_dropout, self.training)
@@ -154,8 +160,8 @@ class H2HGCN(nn.Module):
             raise ValueError(f"x holds NaN or infinity{where}; mend or drop those features")
         if not bool(hidden.isfinite().all()):
             raise ValueError(
-                "the stem's output holds NaN or infinity although x does not: its weights went bad or overflowed; "
-                "lower the learning rate or scale the features"
+                "the vectors for the exponential map hold NaN or infinity although x does not: weights went bad or "
+                "features overflowed; lower the learning rate or scale the features"
             )
 
 

@@ -12,7 +12,8 @@ from torch.optim import Adam, Optimizer
 class StiefelOptimizer(Optimizer):
     """Two optimisers that step as one: ``stiefel`` for parameters on the manifold, ``euclidean`` for all others.
 
-    Learning-rate schedulers work on it as on any optimiser: they see the parameter groups of both.
+    Learning-rate schedulers work on it: they see the parameter groups of both (those that cycle the momentum need
+    ``cycle_momentum=False``). The state is kept by ``parts``, the two optimisers.
     """
 
     def __init__(self, euclidean: Optimizer | None, stiefel: Optimizer | None) -> None:
@@ -34,11 +35,23 @@ class StiefelOptimizer(Optimizer):
             part.step()
         return loss
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        if hasattr(self, "parts"):
+            raise ValueError("parameters cannot be added later; build the optimiser with all modules")
+        super().add_param_group(param_group)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "parts": self.parts}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
+
     def state_dict(self) -> dict[str, Any]:
         return {"parts": [part.state_dict() for part in self.parts]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        if len(state_dict["parts"]) != len(self.parts):
+        if len(state_dict.get("parts", ())) != len(self.parts):
             raise ValueError("the state is of an optimiser with other kinds of parameters; was it of another model?")
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
@@ -66,6 +79,8 @@ def build_optimizer(
     ``"radam"``: Riemannian Adam. ``stiefel_lr`` defaults to ``lr``. Weight decay has no meaning on the Stiefel
     manifold, where every matrix has the same norm, and is not applied there.
     """
+    if not isinstance(module, nn.Module):
+        raise ValueError(f"pass the module itself, not a {type(module).__name__}: its weights are told apart by kind")
     methods = {"rsgd": geoopt.optim.RiemannianSGD, "radam": geoopt.optim.RiemannianAdam}
     if stiefel_method not in methods:
         raise ValueError(f"stiefel_method={stiefel_method!r} is not known; use one of {tuple(methods)}")
