@@ -179,11 +179,12 @@ def test_repr():
 @pytest.mark.parametrize("radius", [2.0, 4.0, 6.3])
 @pytest.mark.parametrize("degree", [100, 20_000])
 @pytest.mark.parametrize("out_dim", [4, 6])
-def test_hubs_are_not_moved_by_rounding(degree, radius, out_dim):
+@pytest.mark.parametrize("activation", [None, torch.clone], ids=["kernel", "composed"])
+def test_hubs_are_not_moved_by_rounding(degree, radius, out_dim, activation):
     tangent = radius * F.normalize(torch.randn(1, 4)).expand(degree + 1, 4)
     points = lorentz.exp_origin(tangent)  # all at one place, which is their midpoint
     spokes = torch.stack([torch.arange(1, degree + 1), torch.zeros(degree, dtype=torch.long)])
-    conv = H2HConv(4, out_dim, None)
+    conv = H2HConv(4, out_dim, activation)
     moved = lorentz.distance(conv(points, spokes), conv.linear(points))
     assert moved.max() <= 0.02
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from h2hgcn.geometry.lorentz import exp_origin
 from h2hgcn.geometry.numerics import MIDPOINT_FLOOR, full_precision, safe_norm, sinhc, sinhc_slope, wide
 from h2hgcn.layers.activation import BallActivation
-from h2hgcn.layers.midpoint import lorentz_norm, midpoint, neighborhood_sums, repair_long_sums
+from h2hgcn.layers.midpoint import long_sums, midpoint, sums_and_norm
 from h2hgcn.layers.sparse import SparseMatrix, csr_matmul
 
 
@@ -37,8 +37,7 @@ def composed_convolve(
     transformed = space @ weight.mT
     if activation.slope is None:
         return activation(*midpoint(time, transformed, matrix))
-    time, space = neighborhood_sums(time, transformed, matrix)
-    norm = lorentz_norm(time, space)
+    time, space, norm = sums_and_norm(time, transformed, matrix)
     activated = activation.function(space)
     shrinkage = (space - activated) * (space + activated)
     lifted = time + norm
@@ -64,17 +63,21 @@ class _Convolution(torch.autograd.Function):
         if weight.shape[0] == weight.shape[1]:
             factor, scratch = space, space @ weight.mT
             sum_space = csr_matmul(crow, col, values, scratch)
-            repaired = repair_long_sums(sum_time, sum_space, time, scratch, matrix)
+            again = long_sums(sum_time, time, scratch, matrix)
+            if again is not None:
+                sum_time[again.rows], sum_space[again.rows] = again.time, again.space
         else:
             factor = csr_matmul(crow, col, values, space)
-            repaired = repair_long_sums(sum_time, factor, time, space, matrix)
+            again = long_sums(sum_time, time, space, matrix)
+            if again is not None:
+                sum_time[again.rows], factor[again.rows] = again.time, again.space
             sum_space = factor @ weight.mT
             scratch = torch.empty_like(sum_space)
 
         norm_sum = torch.linalg.vector_norm(sum_space, dim=1)
         norm = (sum_time - norm_sum).mul_(sum_time + norm_sum).clamp_min_(MIDPOINT_FLOOR).sqrt_()
-        if repaired is not None:
-            norm[repaired[0]] = repaired[1]
+        if again is not None:
+            norm[again.rows] = again.norm
         lifted = sum_time.add_(norm)
         activated = torch.ops.aten.leaky_relu.out(sum_space, activation.slope, out=scratch)
         norm_activated = torch.linalg.vector_norm(activated, dim=1)

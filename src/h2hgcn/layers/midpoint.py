@@ -1,5 +1,7 @@
 """Neighbourhood aggregation by the Einstein midpoint (Dai et al. 2021, Eq. 12) as one sparse product."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -23,15 +25,18 @@ def lorentz_norm(time: Tensor, space: Tensor) -> Tensor:
     return (time.square() - space.square().sum(-1)).clamp_min(MIDPOINT_FLOOR).sqrt()
 
 
-@torch.no_grad()
-def repair_long_sums(
-    sum_time: Tensor, sum_space: Tensor, time: Tensor, space: Tensor, matrix: SparseMatrix
-) -> tuple[Tensor, Tensor] | None:
-    """Rows whose float32 sums are too long to be good, and their Lorentz norm from sums in float64.
+class LongSums(NamedTuple):
+    """Rows that have more neighbours than float32 sums can bear, with their sums and norms from float64."""
 
-    Rounding grows with the number of neighbours; see ``numerics.LONG_SUM``. The sums of those rows are corrected in
-    place. None if all are good, which is the rule.
-    """
+    rows: Tensor
+    time: Tensor
+    space: Tensor
+    norm: Tensor
+
+
+@torch.no_grad()
+def long_sums(sum_time: Tensor, time: Tensor, space: Tensor, matrix: SparseMatrix) -> LongSums | None:
+    """The sums that have to be taken again; None if all are good, which is the rule. See ``numerics.LONG_SUM``."""
     if sum_time.dtype != torch.float32:
         return None
     lengths = matrix.crow.diff()
@@ -47,12 +52,33 @@ def repair_long_sums(
     # rounded weights do not add up to 1, which the norm would take for distance
     total = weights.new_zeros(len(rows)).index_add(0, owner, weights).unsqueeze(1)
     sums = points.new_zeros(len(rows), points.shape[1]).index_add(0, owner, points) / total
-    sum_time[rows], sum_space[rows] = sums[:, 0].to(sum_time.dtype), sums[:, 1:].to(sum_time.dtype)
-    return rows, lorentz_norm(sums[:, 0], sums[:, 1:]).to(sum_time.dtype)
+    norm = lorentz_norm(sums[:, 0], sums[:, 1:])
+    return LongSums(rows, *(part.to(sum_time.dtype) for part in (sums[:, 0], sums[:, 1:], norm)))
+
+
+def sums_and_norm(time: Tensor, space: Tensor, matrix: SparseMatrix) -> tuple[Tensor, Tensor, Tensor]:
+    """``(T, S)`` and ``Q`` of every neighbourhood. Compiled code cannot branch on values, and keeps long sums as they
+    are.
+    """
+    sum_time, sum_space = neighborhood_sums(time, space, matrix)
+    norm = lorentz_norm(sum_time, sum_space)
+    again = None if torch.compiler.is_compiling() else long_sums(sum_time, time, space, matrix)
+    if again is None:
+        return sum_time, sum_space, norm
+    return (
+        _with_values(sum_time, again.rows, again.time),
+        _with_values(sum_space, again.rows, again.space),
+        _with_values(norm, again.rows, again.norm),
+    )
+
+
+def _with_values(x: Tensor, rows: Tensor, values: Tensor) -> Tensor:
+    """``x`` with other values in some rows, and its own gradient."""
+    correction = torch.zeros_like(x).index_copy(0, rows, values - x.detach()[rows])
+    return x + correction
 
 
 def midpoint(time: Tensor, space: Tensor, matrix: SparseMatrix) -> tuple[Tensor, Tensor]:
     """The Einstein midpoint of every node's neighbourhood, as time ``(n)`` and space ``(n, dim)``."""
-    time, space = neighborhood_sums(time, space, matrix)
-    norm = lorentz_norm(time, space)
+    time, space, norm = sums_and_norm(time, space, matrix)
     return time / norm, space / norm.unsqueeze(-1)
