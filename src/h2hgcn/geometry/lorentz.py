@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from h2hgcn.geometry.numerics import (
+    INNER_PRODUCT_STEPS,
     asinhc,
     max_radius,
     safe_norm,
@@ -49,13 +50,13 @@ def pairwise_distance(points: Tensor, others: Tensor) -> Tensor:
     """All distances ``(n, m)`` between ``n`` points and ``m`` others by one matrix product.
 
     The product is taken in float64 from times derived anew. It cancels where ``distance`` does not: two points at
-    radius ``r`` count as equal, with gradient 0, below a distance of about ``1e-8·cosh(r)``.
+    radius ``r`` count as equal, with gradient 0, where their chord is below the rounding of ``cosh²(r)``.
     """
     space, other_space = wide(points[..., 1:]), wide(others[..., 1:])
     time, other_time = _time(space), _time(other_space)
     product = time * other_time.mT
     chord = 2 * (product - space @ other_space.mT - 1)
-    rounding = product.detach() * (4 * torch.finfo(product.dtype).eps)
+    rounding = product.detach() * (INNER_PRODUCT_STEPS * torch.finfo(product.dtype).eps)
     chord = torch.where(chord <= rounding, 0.0, chord)
     return (safe_sqrt(chord) * asinhc(chord / 4)).to(points.dtype)
 

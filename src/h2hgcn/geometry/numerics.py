@@ -28,6 +28,14 @@ _LAYER_TOLERANCE = 1e-2
 # so one half is never met where sums are good, and beyond it no root of a negative number is taken.
 MIDPOINT_FLOOR = 0.5
 
+# Rounding steps by which ``t_x t_y - s_x·s_y`` may be off, relative to ``t_x t_y``: one for each product and one for
+# their difference, and one to spare. A smaller chord is noise.
+INNER_PRODUCT_STEPS = 4
+
+# By how much a user's activation may exceed ``|b|`` in float64 and still count as ``|act(b)| ≤ |b|``: rounding, not
+# growth.
+ACTIVATION_TOLERANCE = 1e-12
+
 # Sums of more neighbours than this are checked, since rounding grows with their number: where ``eps`` times the
 # number times the squared time exceeds the tolerance, they are taken again in float64.
 LONG_SUM = 16

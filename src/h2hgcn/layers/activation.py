@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from h2hgcn.geometry.numerics import ACTIVATION_TOLERANCE
+
 ActivationFunction = Callable[[Tensor], Tensor]
 
 _KEEP_THE_BALL: dict[str, ActivationFunction] = {
@@ -18,9 +20,9 @@ _KEEP_THE_BALL: dict[str, ActivationFunction] = {
 _POSITIVELY_HOMOGENEOUS = ("identity", "leaky_relu", "relu")
 _SELF_GATED = ("gelu", "hardswish", "mish", "silu", "swish")
 
-# How many points of [-1, 1] a function of the user's own is tried at, and the rounding it is granted there.
-_PROBES = 2001  # a multiple of 3, and odd, so that 0 is among them
-_PROBE_TOLERANCE = 1e-12
+# How many points of [-1, 1] a function of the user's own is tried at: a multiple of 3, and odd, so that 0 is among
+# them.
+_PROBES = 2001
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def _checked(name: str, function: ActivationFunction) -> ActivationFunction:
         as_rows = function(probe.reshape(-1, 3))
     if value.shape != probe.shape or not torch.equal(as_rows, value.reshape(-1, 3)):
         raise ValueError(f"activation {name!r} mixes coordinates; it must act on each of them alone; {_advice()}")
-    leaves = ~(value.abs() <= probe.abs() * (1 + _PROBE_TOLERANCE))
+    leaves = ~(value.abs() <= probe.abs() * (1 + ACTIVATION_TOLERANCE))
     if bool(leaves.any()):
         worst, image = probe[leaves][0].item(), value[leaves][0].item()
         raise ValueError(
