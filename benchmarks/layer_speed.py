@@ -239,7 +239,7 @@ def main() -> None:
     arguments.add_argument(
         "--dims", type=int, nargs="+", default=[16, 64, 128, 256], help="widths (default: %(default)s)"
     )
-    arguments.add_argument("--repeats", type=int, default=11, help="steps of each system (default: %(default)s)")
+    arguments.add_argument("--repeats", type=int, default=25, help="steps of each system (default: %(default)s)")
     options = arguments.parse_args()
     torch.set_num_threads(options.threads)
     milliseconds, ratios, memory = [], [], []

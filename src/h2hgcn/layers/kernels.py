@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from h2hgcn.geometry.lorentz import exp_origin
-from h2hgcn.geometry.numerics import MIDPOINT_FLOOR, full_precision, safe_norm, sinhc, sinhc_slope, wide
+from h2hgcn.geometry.numerics import full_precision, safe_norm, sinhc, sinhc_slope, wide
 from h2hgcn.layers.activation import BallActivation
 from h2hgcn.layers.midpoint import long_sums, midpoint, sums_and_norm
+from h2hgcn.layers.rows import ActivatedRows, activate_rows, activate_rows_backward
 from h2hgcn.layers.sparse import SparseMatrix, csr_matmul
 
 
@@ -47,11 +48,6 @@ def composed_convolve(
 
 
 class _Convolution(torch.autograd.Function):
-    """With ``(T, S)`` the sums, ``Q = sqrt(T² - |S|²)``, ``a = T + Q`` and ``R = act(S)``, the new point is
-
-    ``space = c·R`` with ``c = 2a/D``, ``D = 2Qa + |S|² - |R|² = a² - |R|²``, and ``time = (a² + |R|²)/D``.
-    """
-
     @staticmethod
     def forward(
         ctx: Any, time: Tensor, space: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation
@@ -73,49 +69,23 @@ class _Convolution(torch.autograd.Function):
                 sum_time[again.rows], factor[again.rows] = again.time, again.space
             sum_space = factor @ weight.mT
             scratch = torch.empty_like(sum_space)
-
-        norm_sum = torch.linalg.vector_norm(sum_space, dim=1)
-        norm = (sum_time - norm_sum).mul_(sum_time + norm_sum).clamp_min_(MIDPOINT_FLOOR).sqrt_()
+        norm = torch.zeros_like(sum_time)
         if again is not None:
             norm[again.rows] = again.norm
-        lifted = sum_time.add_(norm)
-        activated = torch.ops.aten.leaky_relu.out(sum_space, activation.slope, out=scratch)
-        norm_activated = torch.linalg.vector_norm(activated, dim=1)
-        gap = (norm_sum - norm_activated).mul_(norm_sum.add_(norm_activated)).clamp_min_(0.0)
-        gap.addcmul_(norm, lifted, value=2)
-        scale = (2 * lifted).div_(gap)
-        out_space = activated.mul_(scale[:, None])
-        norm_activated.mul_(scale)
-        out_time = norm_activated.square().add_(1).sqrt_()
-
+        rows = activate_rows(sum_time, sum_space, activation.slope, norm, out=scratch)
         ctx.matrix, ctx.activation = matrix, activation
-        ctx.save_for_backward(time, space, weight, factor, sum_space, out_space, out_time, norm, lifted, scale, gap)
-        return out_time, out_space
+        ctx.save_for_backward(time, space, weight, factor, sum_space, *rows)
+        return rows.time, rows.space
 
     @staticmethod
     def backward(ctx: Any, grad_time: Tensor, grad_space: Tensor) -> tuple[Tensor | None, ...]:
-        time, space, weight, factor, sum_space, out_space, out_time, norm, lifted, scale, gap = ctx.saved_tensors
+        time, space, weight, factor, sum_space, *rows = ctx.saved_tensors
         if torch.is_grad_enabled():  # somebody asks for second derivatives
             twin = partial(composed_convolve, matrix=ctx.matrix, activation=ctx.activation)
             return *_second(twin, (time, space, weight), (grad_time, grad_space)), None, None
-        _, _, _, crow, col, values = ctx.matrix
-
-        # c and time depend on a and |R|² alone; their derivatives, times D:
-        # ∂c/∂a = -2·time/D, ∂c/∂|R|² = c/D, ∂time/∂a = -2·(c²|R|²)/(c·D), ∂time/∂|R|² = 2a²/D² = c·a/D
-        scratch = grad_space * out_space
-        grad_scale = scratch.sum(1).div_(scale)
-        grad_lifted = (
-            (grad_scale * out_time).addcmul_(grad_time, (out_time.square() - 1).div_(scale)).mul_(-2).div_(gap)
-        )
-        grad_square = (grad_scale + grad_time * lifted).mul_(2).div_(gap)
-        ratio = grad_lifted / norm
-        grad_sum_time = ratio * lifted
-        torch.addcmul(grad_space, out_space, grad_square.div_(scale)[:, None], out=scratch)
-        torch.ops.aten.leaky_relu_backward.grad_input(
-            scratch, sum_space, ctx.activation.slope, False, grad_input=scratch
-        )
-        grad_sum = scratch.mul_(scale[:, None]).addcmul_(sum_space, ratio[:, None], value=-1)
-
+        crow, col, values = ctx.matrix[3:]
+        slope = ctx.activation.slope
+        grad_sum_time, grad_sum = activate_rows_backward(grad_time, grad_space, sum_space, ActivatedRows(*rows), slope)
         need_time, need_space, need_weight = ctx.needs_input_grad[:3]
         grad_in_time = csr_matmul(crow, col, values, grad_sum_time) if need_time else None
         with full_precision(grad_sum):

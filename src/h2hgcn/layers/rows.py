@@ -1,0 +1,141 @@
+"""What a convolution does to every row of its sums: norm, activation and scale, in one pass over memory.
+
+With ``(T, S)`` the sums, ``Q = sqrt(T² - |S|²)``, ``a = T + Q`` and ``R = act(S)``, the new point is ``space = c·R``
+with ``c = 2a/D``, ``D = 2Qa + |S|² - |R|² = a² - |R|²``, and ``time = (a² + |R|²)/D``. A compiled loop reads a row once
+into the cache, where a chain of tensor operations would fetch it from memory six times; on other devices than the CPU
+the chain is what there is.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from h2hgcn.geometry.numerics import MIDPOINT_FLOOR
+from h2hgcn.layers.compiled import compiled, run_on_rows
+
+
+class ActivatedRows(NamedTuple):
+    """The new points, and what their derivatives need: ``Q``, ``a``, ``c`` and ``D``, one of each for every row."""
+
+    time: Tensor
+    space: Tensor
+    norm: Tensor
+    lifted: Tensor
+    scale: Tensor
+    gap: Tensor
+
+
+def activate_rows(sum_time: Tensor, sum_space: Tensor, slope: float, norm: Tensor, out: Tensor) -> ActivatedRows:
+    """The points of sums ``(n)`` and ``(n, dim)``, for a leaky ReLU of this slope.
+
+    ``norm`` holds ``Q`` where it is known already, and 0 where it has to be worked out; it is filled. The space
+    coordinates are written to ``out``.
+    """
+    if not sum_space.is_cpu:
+        return _activate_by_tensors(sum_time, sum_space, slope, norm, out)
+    lifted, scale, gap, time = torch.empty(4, len(sum_time), dtype=sum_time.dtype)
+    rows = ActivatedRows(time, out, norm, lifted, scale, gap)
+    arrays = [x.numpy() for x in (sum_time, sum_space.contiguous(), *rows)]
+    kind = arrays[0].dtype.type
+    run_on_rows(_activate, sum_space.shape, *arrays, kind(slope), kind(MIDPOINT_FLOOR))
+    return rows
+
+
+def activate_rows_backward(
+    grad_time: Tensor, grad_space: Tensor, sum_space: Tensor, rows: ActivatedRows, slope: float
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the sums ``(n)`` and ``(n, dim)`` from those of the points."""
+    if not sum_space.is_cpu or not sum_space.numel():
+        return _activate_backward_by_tensors(grad_time, grad_space, sum_space, rows, slope)
+    if grad_space.stride(1) != 1 or grad_space.stride(0) < grad_space.shape[1]:
+        grad_space = grad_space.contiguous()
+    # space is often a part of whole points: a flat array and a stride serve it without a copy
+    stride = grad_space.stride(0)
+    flat = grad_space.as_strided(((len(grad_space) - 1) * stride + sum_space.shape[1],), (1,))
+    grad_sum_time, grad_sum = torch.empty_like(rows.norm), torch.empty_like(sum_space)
+    tensors = (grad_time.contiguous(), flat, sum_space, *rows, grad_sum_time, grad_sum)
+    arrays = [x.detach().numpy() for x in tensors]
+    run_on_rows(_activate_backward, sum_space.shape, *arrays, stride, arrays[0].dtype.type(slope))
+    return grad_sum_time, grad_sum
+
+
+@compiled
+def _activate(
+    first: int, last: int, sum_time: Any, sums: Any, time: Any, out: Any, norm: Any, lifted: Any, scale: Any, gap: Any,
+    slope: Any, floor: Any,
+) -> None:  # fmt: skip
+    dim = sums.shape[1]
+    zero = slope * 0
+    leak = slope * slope
+    for i in range(first, last):
+        row, new = sums[i], out[i]
+        above = below = zero
+        for k in range(dim):
+            positive, negative = max(row[k], zero), min(row[k], zero)
+            above += positive * positive
+            below += negative * negative
+        if norm[i] == 0:
+            norm[i] = math.sqrt(max(sum_time[i] * sum_time[i] - (above + below), floor))
+        lifted[i] = sum_time[i] + norm[i]
+        # |S|² - |R|² is what the negative coordinates lost, so nothing cancels
+        gap[i] = 2 * norm[i] * lifted[i] + (1 - leak) * below
+        c = scale[i] = 2 * lifted[i] / gap[i]
+        time[i] = math.sqrt(1 + c * c * (above + leak * below))
+        for k in range(dim):
+            new[k] = c * (row[k] if row[k] > 0 else slope * row[k])
+
+
+@compiled
+def _activate_backward(
+    first: int, last: int, grad_time: Any, grads: Any, sums: Any,
+    time: Any, out: Any, norm: Any, lifted: Any, scale: Any, gap: Any, grad_sum_time: Any, grad_sum: Any,
+    stride: int, slope: Any,
+) -> None:  # fmt: skip
+    dim = sums.shape[1]
+    zero = slope * 0
+    for i in range(first, last):
+        row, point, result = sums[i], out[i], grad_sum[i]
+        grad = grads[i * stride : i * stride + dim]
+        along = zero
+        for k in range(dim):
+            along += grad[k] * point[k]
+        # c and time depend on a and |R|² alone; their derivatives, times D:
+        # ∂c/∂a = -2·time/D, ∂c/∂|R|² = c/D, ∂time/∂a = -2·(c²|R|²)/(c·D), ∂time/∂|R|² = 2a²/D² = c·a/D
+        c, t = scale[i], time[i]
+        grad_scale = along / c
+        ratio = -2 * (grad_scale * t + grad_time[i] * ((t * t - 1) / c)) / gap[i] / norm[i]
+        grad_square = 2 * (grad_scale + grad_time[i] * lifted[i]) / gap[i] / c
+        grad_sum_time[i] = ratio * lifted[i]
+        for k in range(dim):
+            through = c * (grad[k] + grad_square * point[k])
+            result[k] = (through if row[k] > 0 else slope * through) - ratio * row[k]
+
+
+def _activate_by_tensors(sum_time: Tensor, sum_space: Tensor, slope: float, norm: Tensor, out: Tensor) -> ActivatedRows:
+    norm_sum = torch.linalg.vector_norm(sum_space, dim=1)
+    worked_out = ((sum_time - norm_sum) * (sum_time + norm_sum)).clamp_min(MIDPOINT_FLOOR).sqrt()
+    norm.copy_(torch.where(norm == 0, worked_out, norm))
+    lifted = sum_time + norm
+    activated = torch.ops.aten.leaky_relu.out(sum_space, slope, out=out)
+    norm_activated = torch.linalg.vector_norm(activated, dim=1)
+    gap = ((norm_sum - norm_activated) * (norm_sum + norm_activated)).clamp_min_(0.0).addcmul_(norm, lifted, value=2)
+    scale = 2 * lifted / gap
+    activated.mul_(scale[:, None])
+    time = (norm_activated * scale).square_().add_(1).sqrt_()
+    return ActivatedRows(time, activated, norm, lifted, scale, gap)
+
+
+def _activate_backward_by_tensors(
+    grad_time: Tensor, grad_space: Tensor, sum_space: Tensor, rows: ActivatedRows, slope: float
+) -> tuple[Tensor, Tensor]:
+    time, space, norm, lifted, scale, gap = rows
+    grad_sum = grad_space * space
+    grad_scale = grad_sum.sum(1) / scale
+    ratio = -2 * (grad_scale * time + grad_time * ((time.square() - 1) / scale)) / gap / norm
+    grad_square = 2 * (grad_scale + grad_time * lifted) / gap / scale
+    torch.addcmul(grad_space, space, grad_square[:, None], out=grad_sum)
+    torch.ops.aten.leaky_relu_backward.grad_input(grad_sum, sum_space, slope, False, grad_input=grad_sum)
+    grad_sum.mul_(scale[:, None]).addcmul_(sum_space, ratio[:, None], value=-1)
+    return ratio * lifted, grad_sum
