@@ -162,6 +162,27 @@ def test_shapes_broadcast_and_may_be_empty():
     assert lorentz.distance(random_points(1, 2, 1.0)[0], random_points(1, 2, 1.0, 1)[0]).shape == ()
 
 
+PAIR_FUNCTIONS = [
+    lorentz.inner, lorentz.distance, lorentz.squared_distance, lorentz.pairwise_distance, lorentz.exp, lorentz.log
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", PAIR_FUNCTIONS)
+@pytest.mark.parametrize("shapes", [((2, 1), (2, 4)), ((2, 4), (2, 1)), ((2, 3), (2, 4)), ((2, 0), (2, 0)), ((), (4,))])
+def test_coordinates_do_not_broadcast(function, shapes):
+    with pytest.raises(ValueError, match="do not go together; pass points of one space"):
+        function(*(torch.ones(shape) for shape in shapes))
+
+
+@pytest.mark.parametrize("function", PAIR_FUNCTIONS)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the compiler's own parts
+def test_pair_functions_compile_to_one_graph(function):
+    torch._dynamo.reset()
+    x, y = random_points(4, 3, 2.0, 1), random_points(4, 3, 2.0, 2)
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, y), function(x, y))
+
+
 def test_violation_sees_a_point_off_the_hyperboloid():
     point = torch.tensor([[2.0, 0.0, 0.0]])
     assert lorentz.violation(point).item() == pytest.approx(0.75)

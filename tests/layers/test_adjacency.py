@@ -11,6 +11,7 @@ from h2hgcn.layers import Adjacency, H2HConv, prepare_adjacency
 from h2hgcn.layers import adjacency as module
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
+EDGES = torch.tensor([[0, 1], [1, 2]])
 
 
 def dense(matrix):
@@ -60,6 +61,21 @@ def test_every_kind_of_graph_means_the_same():
         torch.testing.assert_close(dense(matrix), expected, rtol=1e-6, atol=1e-7)
     wrapped = prepare_adjacency(EdgeIndex(edge_index, sparse_size=(9, 9)), edge_weight, 9)
     torch.testing.assert_close(dense(wrapped.matrix("symmetric", torch.float64)), expected)
+
+
+@pytest.mark.parametrize("width", ["int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64"])
+def test_integers_of_any_width_are_edges(width):
+    adjacency = prepare_adjacency(EDGES.to(getattr(torch, width)))
+    assert adjacency.num_nodes == 3
+    assert torch.equal(adjacency.col, prepare_adjacency(EDGES).col)
+
+
+def test_float32_weights_add_up_beyond_float32():
+    weights, index = torch.full((2,), 3e38), torch.tensor([[0, 0], [1, 1]])
+    sparse = torch.sparse_coo_tensor(index, weights, (2, 2), check_invariants=True)
+    for adjacency in (prepare_adjacency(index.flip(0), weights), prepare_adjacency(sparse)):
+        matrix = dense(adjacency.matrix("uniform", torch.float32))
+        torch.testing.assert_close(matrix, torch.tensor([[0.0, 1.0], [0.0, 1.0]]))
 
 
 def test_extreme_weights_stay_finite(dtype):
@@ -122,7 +138,7 @@ def test_moves_between_devices():
     assert adjacency.to("meta").device.type == "meta"
 
 
-EDGES = torch.tensor([[0, 1], [1, 2]])
+HUGE = torch.full((2,), 1e308, dtype=torch.float64)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +153,11 @@ EDGES = torch.tensor([[0, 1], [1, 2]])
         ((torch.tensor([[0, 1], [0, 0]]), torch.tensor([0.0, 0.0])), "all edge weights are zero"),
         ((torch.tensor([[0, 1, 0], [0, 1, 1]]), torch.tensor([0.0, 1.0, 1.0])), "weights of node 0 are zero"),
         ((EDGES, torch.ones(3)), r"shape \(3,\), but there are 2 edges"),
-        ((EDGES.float(),), "must hold integers"),
+        ((EDGES.float(),), "must hold integers.*float32"),
+        ((EDGES.bool(),), "must hold integers.*bool"),
+        ((EDGES.to(torch.complex64),), "must hold integers.*complex64"),
+        ((torch.tensor([[0, 1], [2, 2]]), HUGE), "weights of node 2's neighbourhood add up to infinity; divide"),
+        ((torch.tensor([[0, 0], [1, 1]]), HUGE), "weights of node 1's neighbourhood add up to infinity; divide"),
         ((torch.ones(3, 2, dtype=torch.long),), r"shape \(2, edges\)"),
         ((torch.eye(3).to_sparse(), torch.ones(3)), "put the weights into its values"),
         ((torch.eye(3).to_sparse(), None, 4), "3 x 3, but there are 4 nodes"),

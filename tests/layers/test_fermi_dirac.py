@@ -34,6 +34,22 @@ def test_r_and_t_are_learnt_on_request():
     assert learnt.t > 0
 
 
+@pytest.mark.parametrize("log_temperature", [-200.0, -20.0, 20.0, 200.0])
+def test_extreme_temperatures_stay_finite(log_temperature, dtype):
+    near, far = torch.zeros(1, 3, dtype=dtype), torch.full((1, 3), 9.0, dtype=dtype)
+    source, target = (lorentz.exp_origin(tangent).requires_grad_() for tangent in (near, far))
+    decoder = FermiDiracDecoder(learnable=True).to(dtype)
+    with torch.no_grad():
+        decoder.log_temperature.fill_(log_temperature)
+    inputs = (decoder.radius, decoder.log_temperature, source, target)
+    logits = decoder(source, target)
+    gradients = torch.autograd.grad(logits.sum(), inputs, create_graph=True)
+    again = torch.autograd.grad(sum(gradient.sum() for gradient in gradients), inputs)
+    assert all(value.isfinite().all() for value in (decoder.t, logits, *gradients, *again))
+    assert decoder.t > 0
+    assert (gradients[1] == 0) == (abs(log_temperature) > 20)
+
+
 def test_of_another_space():
     decoder = FermiDiracDecoder(squared_distance=lambda x, y: (x - y).square().sum(-1))
     torch.testing.assert_close(decoder(torch.zeros(1, 2), torch.ones(1, 2)), torch.tensor([0.0]))
@@ -42,6 +58,14 @@ def test_of_another_space():
 def test_bad_input():
     with pytest.raises(ValueError, match="positive temperature"):
         FermiDiracDecoder(t=0.0)
-    with pytest.raises(ValueError, match="width 3, target points 4"):
-        FermiDiracDecoder()(torch.ones(2, 3), torch.ones(2, 4))
+    for t in (1e-12, 1e12):
+        with pytest.raises(ValueError, match="finite between -20 and 20: take a t from there"):
+            FermiDiracDecoder(t=t)
+    decoder, euclidean = FermiDiracDecoder(), FermiDiracDecoder(squared_distance=lambda x, y: (x - y).square().sum(-1))
+    for width in (1, 3):  # a width of 1 would broadcast
+        for model in (decoder, euclidean):
+            with pytest.raises(ValueError, match=rf"shape \(2, {width}\) and target points \(2, 4\)"):
+                model(torch.ones(2, width), torch.ones(2, 4))
+            with pytest.raises(ValueError, match=rf"shape \(2, 4\) and target points \(2, {width}\)"):
+                model(torch.ones(2, 4), torch.ones(2, width))
     assert repr(FermiDiracDecoder()) == "FermiDiracDecoder(r=2, t=1, learnable=False)"

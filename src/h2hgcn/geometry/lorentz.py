@@ -23,6 +23,7 @@ from h2hgcn.geometry.polar import pair_distance, squared_chord
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
     """Lorentz inner product ``-x₀y₀ + Σ xᵢyᵢ`` over the last axis (Dai et al. 2021, Eq. 1), taken as it stands."""
+    _check_pair(x, y)
     product = x * y
     return product[..., 1:].sum(-1) - product[..., 0]
 
@@ -33,11 +34,13 @@ def distance(x: Tensor, y: Tensor) -> Tensor:
     At equal points the value is 0 and the gradient is 0; elsewhere the gradient is that of ``arcosh(-<x, y>)`` with
     time a function of space, so it flows to the space coordinates alone.
     """
+    _check_pair(x, y)
     return pair_distance(x, y, squared=False)
 
 
 def squared_distance(x: Tensor, y: Tensor) -> Tensor:
     """Square of ``distance``, smooth everywhere, equal points included."""
+    _check_pair(x, y)
     return pair_distance(x, y, squared=True)
 
 
@@ -52,6 +55,7 @@ def pairwise_distance(points: Tensor, others: Tensor) -> Tensor:
     The product is taken in float64 from times derived anew. It cancels where ``distance`` does not: two points at
     radius ``r`` count as equal, with gradient 0, where their chord is below the rounding of ``cosh²(r)``.
     """
+    _check_pair(points, others)
     space, other_space = wide(points[..., 1:]), wide(others[..., 1:])
     time, other_time = _time(space), _time(other_space)
     product = time * other_time.mT
@@ -85,6 +89,7 @@ def exp(point: Tensor, tangent: Tensor) -> Tensor:
 
     The tangent's time follows from its space part, so that it is tangent; lengths are bounded by ``max_radius(dtype)``.
     """
+    _check_pair(point, tangent)
     dtype = torch.promote_types(point.dtype, tangent.dtype)
     space, vector = wide(point[..., 1:]), wide(tangent[..., 1:])
     bounded = _shortened(vector, safe_sqrt(_lorentz_square(space, vector)), max_radius(dtype))
@@ -97,6 +102,7 @@ def log(point: Tensor, other: Tensor) -> Tensor:
     """Logarithmic map (Dai et al. 2021, Eq. 4): the tangent vector at ``point`` that leads to ``other``; 0 if they
     are equal.
     """
+    _check_pair(point, other)
     dtype = torch.promote_types(point.dtype, other.dtype)
     space, chord = wide(point[..., 1:]), squared_chord(point, other)
     scale = asinhc(chord / 4) / (1 + chord / 4).sqrt()
@@ -114,6 +120,15 @@ def violation(point: Tensor) -> Tensor:
     """How far a point is off the hyperboloid: ``|<x, x> + 1|`` relative to time², computed in float64."""
     time, space = wide(point[..., 0]), wide(point[..., 1:])
     return (space.square().sum(-1) - time.square() + 1).abs() / time.square()
+
+
+def _check_pair(x: Tensor, y: Tensor) -> None:
+    """Raises unless both have ``dim + 1`` coordinates; leading axes may broadcast, but coordinates must not."""
+    if x.dim() == 0 or y.dim() == 0 or x.shape[-1] != y.shape[-1] or x.shape[-1] == 0:
+        raise ValueError(
+            f"points of shape {tuple(x.shape)} and {tuple(y.shape)} do not go together; pass points of one space, "
+            "whose last axes hold [time, space...] and are equally long"
+        )
 
 
 def _shortened(vector: Tensor, norm: Tensor, max_norm: float) -> Tensor:

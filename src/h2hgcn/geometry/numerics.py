@@ -36,6 +36,12 @@ INNER_PRODUCT_STEPS = 4
 # growth.
 ACTIVATION_TOLERANCE = 1e-12
 
+# The largest ``|log t|`` of a decoder's temperature: ``t`` is between 2e-9 and 5e8. Squared distances are at most 5400,
+# that of points twice ``max_radius`` apart. Second derivatives divide them by ``t³``, which makes 1e30 and leaves
+# float32 room for a ``distance_scale``. Colder, one rounding step of a float32 distance would turn no link into a link;
+# hotter, every probability would be 1/2 to five digits.
+MAX_LOG_TEMPERATURE = 20.0
+
 # Sums of more neighbours than this are checked, since rounding grows with their number: where ``eps`` times the
 # number times the squared time exceeds the tolerance, they are taken again in float64.
 LONG_SUM = 16

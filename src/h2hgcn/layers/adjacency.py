@@ -174,10 +174,18 @@ def _reused(adjacency: Adjacency, edge_weight: Tensor | None, num_nodes: int | N
 
 
 def _check_row_sums(sums: Tensor) -> None:
-    if len(sums) and not bool((sums > 0).all()):
-        node = int(sums.argmin())
+    if not len(sums):
+        return
+    lowest, highest = sums.aminmax()
+    if lowest <= 0:
         raise ValueError(
-            f"all neighbour weights of node {node} are zero, its self-loop's too; give it a positive weight"
+            f"all neighbour weights of node {int(sums.argmin())} are zero, its self-loop's too; give it a positive "
+            "weight"
+        )
+    if highest.isinf():
+        raise ValueError(
+            f"the weights of node {int(sums.argmax())}'s neighbourhood add up to infinity; divide all edge weights by "
+            "a common factor, which changes the midpoint only against the weight 1 of an added self-loop"
         )
 
 

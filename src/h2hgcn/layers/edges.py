@@ -15,15 +15,21 @@ def read_edges(edge_index: Any, edge_weight: Tensor | None, num_nodes: int | Non
     return torch.stack([rows, columns]), weights, size
 
 
+def holds_integers(x: Tensor) -> bool:
+    """Whether the dtype is one of the integers, of any width; booleans are not."""
+    return not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
+
+
 def _entries(edge_index: Any, edge_weight: Tensor | None, num_nodes: int | None) -> tuple[Tensor, Tensor, Tensor, int]:
     if isinstance(edge_index, Tensor) and not is_torch_sparse_tensor(edge_index):
-        if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
+        if edge_index.dim() != 2 or edge_index.shape[0] != 2 or not holds_integers(edge_index):
             raise ValueError(
                 f"edge_index must hold integers in the shape (2, edges), but has shape {tuple(edge_index.shape)} and "
                 f"dtype {edge_index.dtype}; transpose or convert it"
             )
-        columns, rows = edge_index.as_subclass(Tensor).long()
-        size = _default_size(edge_index) if num_nodes is None else num_nodes
+        index = edge_index.as_subclass(Tensor).long()
+        columns, rows = index
+        size = _default_size(index) if num_nodes is None else num_nodes
         weights = _given_weights(edge_weight, rows)
         return rows, columns, weights, size
     if edge_weight is not None:
@@ -55,7 +61,7 @@ def _given_weights(edge_weight: Tensor | None, rows: Tensor) -> Tensor:
 
 def _sparse_entries(matrix: Any) -> tuple[Tensor, Tensor, Tensor, tuple[int, int]]:
     if isinstance(matrix, Tensor):
-        coo = matrix.to_sparse_coo().coalesce()
+        coo = matrix.to_sparse_coo().to(torch.float64).coalesce()  # repeated float32 entries may add up to infinity
         return *coo.indices(), coo.values(), (matrix.shape[0], matrix.shape[1])
     if hasattr(matrix, "coo") and hasattr(matrix, "sparse_sizes"):  # torch_sparse.SparseTensor
         rows, columns, values = matrix.coo()

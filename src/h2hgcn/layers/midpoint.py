@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from h2hgcn.compiled import compiled
 from h2hgcn.geometry.numerics import LONG_SUM, MIDPOINT_FLOOR, SUM_TOLERANCE, wide
-from h2hgcn.layers.compiled import compiled
 from h2hgcn.layers.sparse import SparseMatrix, sparse_matmul
 
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.geometry.numerics import MIDPOINT_FLOOR
-from h2hgcn.layers.compiled import compiled, run_on_rows
 
 
 class ActivatedRows(NamedTuple):
