@@ -28,6 +28,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/numerics.py --markdown > docs/benchmarks/numerics.md
 	$(BIN)/python benchmarks/sparse_products.py --markdown > docs/benchmarks/sparse_products.md
 	$(BIN)/python benchmarks/layer_speed.py --markdown > docs/benchmarks/layer_speed.md
+	$(BIN)/python benchmarks/data.py --threads 2 --markdown > docs/benchmarks/data.md
 
 clean:
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

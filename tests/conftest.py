@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import hypothesis
 import pytest
 import torch
@@ -15,3 +18,11 @@ def _one_thread_and_one_seed():
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
 def dtype(request):
     return request.param
+
+
+@pytest.fixture(scope="session")
+def benchmark_data():
+    folder = os.environ.get("H2HGCN_DATA")
+    if not folder:
+        pytest.skip("the benchmark data are not here: set H2HGCN_DATA to their folder")
+    return Path(folder).resolve()

@@ -1,0 +1,68 @@
+"""All commands in one place, and what becomes of errors."""
+
+import os
+import sys
+import warnings
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+
+from h2hgcn.cli.datasets_command import datasets
+from h2hgcn.cli.inspect_command import inspect
+from h2hgcn.cli.output import stderr
+from h2hgcn.datasets.errors import DataError, DataWarning
+
+app = typer.Typer(
+    name="h2hgcn",
+    help="Hyperbolic-to-hyperbolic graph convolutional networks: data, training, embeddings.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(datasets)
+app.command()(inspect)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"h2hgcn {version('h2hgcn')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command line. A user's mistake is a message and exit code 2, never a traceback."""
+    warnings.simplefilter("always", DataWarning)
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except BrokenPipeError:  # the reader of our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (DataError, OSError) as error:
+        stderr.print(f"[bold red]error:[/] {_plain(error)}", soft_wrap=True, highlight=False)
+        sys.exit(2)
+
+
+_show_other_warning = warnings.showwarning
+
+
+def _show_warning(message: Any, category: type[Warning], *arguments: Any, **options: Any) -> None:
+    if issubclass(category, DataWarning):
+        stderr.print(f"[bold yellow]note:[/] {_plain(message)}", soft_wrap=True, highlight=False)
+    else:
+        _show_other_warning(message, category, *arguments, **options)
+
+
+def _plain(message: object) -> str:
+    """Text in which square brackets are not taken for markup."""
+    return str(message).replace("[", r"\[")

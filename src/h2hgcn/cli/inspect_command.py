@@ -1,0 +1,150 @@
+"""``h2hgcn inspect``: what a graph looks like, and whether hyperbolic geometry suits it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from h2hgcn.cli.graph_options import (
+    DataFolder,
+    Directed,
+    Features,
+    Header,
+    Labels,
+    Source,
+    Target,
+    Unlinked,
+    Weights,
+    open_graph,
+)
+from h2hgcn.cli.output import print_json, stderr, stdout
+from h2hgcn.datasets import DataError, inspect_graph
+from h2hgcn.datasets.inspection.report import GraphReport
+
+
+def inspect(
+    graph: Annotated[str, typer.Argument(help="A named dataset or a file of edges.")],
+    data: DataFolder = None,
+    features: Features = None,
+    labels: Labels = None,
+    weights: Weights = None,
+    directed: Directed = None,
+    source: Source = None,
+    target: Target = None,
+    header: Header = None,
+    unlinked: Unlinked = "error",
+    member: Annotated[int | None, typer.Option("--graph", help="Which graph of a collection, counted from 0.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw degrees and δ to this file (.png, .svg or .pdf).")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of what is sampled on large graphs.", min=0)] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure a graph: size, degrees, cycles, δ-hyperbolicity, labels; and say what follows.
+
+    Examples: h2hgcn inspect disease; h2hgcn inspect my.csv --labels labels.csv --plot shape.png
+    """
+    opened = open_graph(graph, data, features, labels, weights, directed, source, target, header, unlinked)
+    chosen = _one_graph(graph, opened, member)
+    with stderr.status("measuring"):
+        report = inspect_graph(chosen, seed=seed)
+    if plot is not None:
+        from h2hgcn.datasets.inspection.plot import plot_inspection
+
+        plot_inspection(chosen, report, plot)
+    if json:
+        print_json({"graph": graph, **report.to_dict()})
+    else:
+        _print_report(graph, report)
+    if plot is not None:
+        stderr.print(f"Picture: {plot}", highlight=False)
+
+
+def _one_graph(name: str, opened: Any, member: int | None) -> Any:
+    if hasattr(opened, "edge_index"):
+        if member is not None:
+            raise DataError(f"--graph is for collections; {name} is one graph")
+        return opened
+    if member is None:
+        raise DataError(f"{name} is a collection of {len(opened)} graphs; choose one with --graph, such as --graph 0")
+    if not 0 <= member < len(opened):
+        raise DataError(f"--graph {member} is not there: {name} has the graphs 0 to {len(opened) - 1}")
+    graph = opened[member]
+    graph.y = None  # the class of the graph, not of its nodes
+    return graph
+
+
+def _print_report(name: str, report: GraphReport) -> None:
+    stdout.print(f"[bold]{name}[/]\n")
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for what, value in _rows(report):
+        table.add_row(what, value)
+    stdout.print(table)
+    stdout.print("\n[bold]Verdict[/]")
+    for sentence in report.verdict.sentences:
+        stdout.print(sentence, highlight=False)
+    _print_list("Try first", report.verdict.try_first)
+    _print_list("This rests on", report.verdict.rests_on)
+
+
+def _print_list(title: str, entries: tuple[str, ...]) -> None:
+    if entries:
+        stdout.print(f"\n[bold]{title}[/]")
+    for entry in entries:
+        stdout.print(f"- {entry}", highlight=False)
+
+
+def _rows(report: GraphReport) -> list[tuple[str, str]]:
+    size, degrees, tree, shape = report.size, report.degrees, report.tree_likeness, report.hyperbolicity
+    rows = [
+        ("nodes", f"{size.nodes:,}"),
+        ("edges", f"{size.edges:,}{' (directed, read both ways)' if report.directed else ''}"),
+        ("self-loops", f"{size.self_loops:,}"),
+        ("components", f"{size.components:,}, the largest with {_percent(size.largest_component_share)} of the nodes"),
+        ("isolated nodes", f"{size.isolated_nodes:,}"),
+        ("degree", f"mean {_number(degrees.mean)}, median {_number(degrees.median)}, largest {_number(degrees.max)}"),
+        ("degree tail", _tail(report)),
+        ("clustering", _clustering(report)),
+        (
+            "cycles",
+            f"{tree.independent_cycles:,} independent; {_percent(tree.forest_share)} of the edges make a forest",
+        ),
+        ("δ-hyperbolicity", _delta(report)),
+        ("diameter", f"{'' if shape.diameter_exact else 'at least '}{shape.diameter}"),
+    ]
+    if report.homophily is not None:
+        homophily = report.homophily
+        share, adjusted = _percent(homophily.homophily), _number(homophily.adjusted)
+        rows.append(("labels", f"{homophily.classes} classes on {homophily.labelled_nodes:,} nodes"))
+        rows.append(("homophily", f"{share} of the edges join equal labels; adjusted for chance {adjusted}"))
+    return rows
+
+
+def _tail(report: GraphReport) -> str:
+    degrees = report.degrees
+    held = f"1 % of the nodes hold {_percent(degrees.top_share)} of the edge ends"
+    if degrees.tail is None:
+        return held
+    return f"power law with exponent {degrees.tail.exponent:.2f} from degree {degrees.tail.first_degree} on; {held}"
+
+
+def _clustering(report: GraphReport) -> str:
+    clustering = report.clustering
+    sampled = " (sampled)" if clustering.sampled else ""
+    return f"mean {_number(clustering.average)}, transitivity {_number(clustering.transitivity)}{sampled}"
+
+
+def _delta(report: GraphReport) -> str:
+    shape = report.hyperbolicity
+    largest = f"{shape.delta:g}" if shape.exact else f"at least {shape.delta:g} (sampled)"
+    if shape.mean is None:
+        return largest
+    error = "" if not shape.mean_error else f" ± {shape.mean_error:.2g}"
+    return f"{largest}; mean {shape.mean:.3g}{error} over {shape.quadruples:,} quadruples"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}".replace("%", " %")

@@ -1,0 +1,3 @@
+"""What all parts of the data agree on."""
+
+UNLABELLED = -1  # the class of a node that has no label

@@ -1,0 +1,9 @@
+"""What the data can be accused of."""
+
+
+class DataError(ValueError):
+    """Data that cannot be used as they are. The message says what came, where (file and line), and what to do."""
+
+
+class DataWarning(UserWarning):
+    """Something about the data that its user should know: what was left out, made up, or found in two splits."""

@@ -1,0 +1,70 @@
+"""A graph's shape in numbers, and what they say about hyperbolic geometry."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from h2hgcn.datasets.inspection.clustering import Clustering, measure_clustering
+from h2hgcn.datasets.inspection.hyperbolicity import Hyperbolicity, measure_hyperbolicity
+from h2hgcn.datasets.inspection.simple_graph import connected_components, simple_graph
+from h2hgcn.datasets.inspection.statistics import (
+    Degrees,
+    LabelHomophily,
+    Size,
+    TreeLikeness,
+    measure_degrees,
+    measure_homophily,
+    measure_size,
+    measure_tree_likeness,
+)
+from h2hgcn.datasets.inspection.verdict import Verdict, judge
+
+
+@dataclass(frozen=True)
+class GraphReport:
+    """All measurements read the graph as undirected; ``directed`` says whether it was."""
+
+    size: Size
+    degrees: Degrees
+    clustering: Clustering
+    tree_likeness: TreeLikeness
+    homophily: LabelHomophily | None
+    hyperbolicity: Hyperbolicity
+    verdict: Verdict
+    directed: bool
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Names, lists and finite numbers, ready for JSON."""
+        ready: dict[str, Any] = _json_ready(asdict(self))
+        return ready
+
+
+def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphReport:
+    """Measures a PyG graph; ``effort`` stretches the budgets of searches and samples, and the time with them."""
+    simple = simple_graph(graph)
+    components = connected_components(simple)
+    directed = bool(getattr(graph, "directed", False))
+    size, degrees = measure_size(simple, components), measure_degrees(simple)
+    tree = measure_tree_likeness(simple, components)
+    homophily = measure_homophily(simple, getattr(graph, "y", None))
+    shape = measure_hyperbolicity(simple, components, seed=seed, effort=effort)
+    return GraphReport(
+        size=size,
+        degrees=degrees,
+        clustering=measure_clustering(simple, seed=seed, effort=effort),
+        tree_likeness=tree,
+        homophily=homophily,
+        hyperbolicity=shape,
+        verdict=judge(size, degrees, tree, homophily, shape, directed),
+        directed=directed,
+        seed=seed,
+    )
+
+
+def _json_ready(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _json_ready(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_json_ready(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,164 @@
+"""What a graph's measurements say about hyperbolic geometry, in plain language."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from h2hgcn.datasets.inspection.evidence import evidence
+from h2hgcn.datasets.inspection.hyperbolicity import Hyperbolicity
+from h2hgcn.datasets.inspection.statistics import Degrees, LabelHomophily, Size, TreeLikeness
+
+Outlook = Literal["likely", "possible", "unlikely", "unknown"]
+
+# Twice the mean δ over the mean distance is 0 in trees, about 0.1 in networks with hubs, and 0.2 in all that is flat:
+# grids, cycles, points joined to the nearest. The largest δ alone would not do: it hangs on one quadruple.
+CLOSE_TO_TREE, FAR_FROM_TREE = 0.06, 0.15
+# Random graphs get under that by mere size, since their distances grow and keep their deviation. Twice the mean δ over
+# the deviation is 0.75 and more in them at any size (unless they fall apart), and 0.3 to 0.6 in networks with hubs.
+STEADY_BRANCHES, MERE_NOISE = 0.3, 0.7
+# Below two steps nearly all pairs are one or two steps apart: δ is then at most 1 and any geometry is as good.
+FEW_STEPS = 2.0
+# Where nine of ten edges lie in a spanning forest, trees hang on the cycles that spoil the distances between them.
+MOSTLY_FOREST = 0.9
+# A geometry of so few nodes is an accident.
+FEWEST_NODES = 20
+# A largest degree of ten times the mean is out of reach of random graphs of this many edges.
+HUB_FACTOR = 10.0
+# Adjusted homophily: citation networks lie above a half; graphs that are called heterophilous around 0.
+CLEAR_HOMOPHILY = 0.5
+LOW_HOMOPHILY = 0.1
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether hyperbolic geometry is worth a try, why, what to try first, and the measurements it rests on."""
+
+    outlook: Outlook
+    sentences: tuple[str, ...]
+    try_first: tuple[str, ...]
+    rests_on: tuple[str, ...]
+
+
+def judge(
+    size: Size,
+    degrees: Degrees,
+    tree: TreeLikeness,
+    homophily: LabelHomophily | None,
+    shape: Hyperbolicity,
+    directed: bool = False,
+) -> Verdict:
+    outlook, why = _judge_shape(size, degrees, tree, shape)
+    sentences = [*why, _LINK_PREDICTION[outlook], *_node_classification(outlook, homophily)]
+    if directed:
+        sentences.append("The edges have a direction, which was ignored here: distances go both ways.")
+    return Verdict(
+        outlook,
+        tuple(sentences),
+        _try_first(outlook, shape, features_alone=not size.edges or _labels_ignore_edges(homophily)),
+        evidence(size, degrees, tree, homophily, shape),
+    )
+
+
+def _judge_shape(
+    size: Size, degrees: Degrees, tree: TreeLikeness, shape: Hyperbolicity
+) -> tuple[Outlook, tuple[str, ...]]:
+    if not size.edges:
+        return "unknown", ("This graph has no edges, so it has no shape that a geometry could fit.",)
+    if tree.is_forest:
+        return _judge_forest(size, degrees, shape)
+    if shape.relative_mean is None or shape.mean_distance is None or shape.sampled_nodes < FEWEST_NODES:
+        return "unknown", ("The largest component is too small to judge its shape.",)
+    if shape.mean_distance < FEW_STEPS:
+        return "unlikely", (
+            "Hyperbolic geometry is unlikely to help: distances hardly vary, as nearly all nodes are one or two steps "
+            "apart.",
+            f"That δ is only {shape.delta:g} says nothing here, as δ never exceeds half the diameter.",
+        )
+    noise = shape.relative_spread or 0.0
+    if shape.relative_mean <= CLOSE_TO_TREE and noise <= STEADY_BRANCHES:
+        return "likely", (
+            "Hyperbolic geometry is likely to help: distances are close to those of a tree, "
+            "which hyperbolic space fits in few dimensions.",
+        )
+    if shape.relative_mean <= FAR_FROM_TREE and noise <= MERE_NOISE:
+        return "possible", (
+            "Hyperbolic geometry may help in low dimension: distances are nearer to a tree's than those of a random "
+            "graph of like degrees, but no tree describes them well.",
+            *(["A few hubs hold many of the edges, as in a hierarchy, which speaks for it."] * _has_hubs(degrees)),
+        )
+    if (tree.forest_share or 0) >= MOSTLY_FOREST and (degrees.max or 0) > 2:
+        return "possible", (
+            "Hyperbolic geometry may help in low dimension: most edges could be a tree's, but long cycles join the "
+            "branches, and no tree describes the distances between them.",
+        )
+    return "unlikely", (
+        "Hyperbolic geometry is unlikely to help: distances are no closer to those of a tree than in random graphs, "
+        "grids and cycles.",
+        *(["A few hubs hold many of the edges, so a try in low dimension may still be worth it."] * _has_hubs(degrees)),
+    )
+
+
+def _judge_forest(size: Size, degrees: Degrees, shape: Hyperbolicity) -> tuple[Outlook, tuple[str, ...]]:
+    what = f"This graph is a {'tree' if size.components == 1 else 'forest, a tree in every component'} (δ = 0)"
+    if (degrees.max or 0) <= 2:
+        return "possible", (f"{what} without branches: a line fits its paths as well as hyperbolic space does.",)
+    if shape.diameter <= 2:
+        return "possible", (f"{what} of at most two steps, a star: every geometry fits it.",)
+    return "likely", (
+        f"{what}, and hyperbolic geometry is likely to help: hyperbolic space fits trees with few dimensions.",
+    )
+
+
+def _has_hubs(degrees: Degrees) -> bool:
+    return bool(degrees.mean and degrees.max and degrees.max >= HUB_FACTOR * degrees.mean)
+
+
+_LINK_PREDICTION: dict[Outlook, str] = {
+    "likely": "For link prediction, expect a gain that is largest in few dimensions.",
+    "possible": "For link prediction, look for a gain in 16 dimensions or fewer; it tends to vanish with more.",
+    "unlikely": "For link prediction, expect no gain over a Euclidean model.",
+    "unknown": "For link prediction, nothing can be foretold.",
+}
+
+
+def _labels_ignore_edges(homophily: LabelHomophily | None) -> bool:
+    return homophily is not None and homophily.adjusted is not None and homophily.adjusted < LOW_HOMOPHILY
+
+
+def _node_classification(outlook: Outlook, homophily: LabelHomophily | None) -> tuple[str, ...]:
+    if homophily is None:
+        return ()
+    if homophily.adjusted is None:
+        return ("For node classification, nothing can be foretold: no edge joins nodes that are known to differ.",)
+    if _labels_ignore_edges(homophily):
+        across = "hardly follow the edges" if homophily.adjusted > -LOW_HOMOPHILY else "tend to differ across edges"
+        return (
+            f"For node classification, labels {across}: models that smooth over neighbors are not going to profit from "
+            "the graph, whatever their geometry.",
+        )
+    follow = "labels follow the edges" if homophily.adjusted >= CLEAR_HOMOPHILY else "labels follow the edges in part"
+    gain = {
+        "likely": "hyperbolic geometry may add to that in few dimensions",
+        "possible": "hyperbolic geometry may add a little in low dimension",
+        "unlikely": "a Euclidean model is as good a choice",
+        "unknown": "which geometry is best cannot be foretold",
+    }
+    return (f"For node classification, {follow}, so a graph convolution should profit from them; {gain[outlook]}.",)
+
+
+def _try_first(outlook: Outlook, shape: Hyperbolicity, *, features_alone: bool) -> tuple[str, ...]:
+    layers = 1 if shape.diameter <= 2 else 2
+    ours = f"H2HGCN(in_features, dim={{}}, num_layers={layers})"
+    steps = {
+        "likely": (f"{ours.format(8)}; then dim=2, 4 and 16.", "A Euclidean GCN of the same dimensions and layers."),
+        "possible": (
+            f"{ours.format(16)}; then dim=64, to see whether a gain remains.",
+            "A Euclidean GCN of the same dimensions and layers.",
+        ),
+        "unlikely": (
+            f"A Euclidean GCN of dimension 64 with {layers} layer{'s' if layers > 1 else ''}.",
+            f"{ours.format(16)} against a Euclidean GCN of that size, if you want to check.",
+        ),
+        "unknown": (f"{ours.format(16)} against a Euclidean GCN of that size.",),
+    }
+    without_graph = ("A classifier of the features alone, without the graph.",) if features_alone else ()
+    return (*steps[outlook], *without_graph)

@@ -1,0 +1,119 @@
+"""The named datasets: one table, one function."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+from torch_geometric.data import Data, Dataset
+
+from h2hgcn.datasets.errors import DataError
+from h2hgcn.datasets.folders import cache_folder
+from h2hgcn.datasets.named.collection import GraphCollection
+from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.datasets.named.hgcn_files import airport_files, disease_files, load_airport, load_disease_file
+from h2hgcn.datasets.named.planetoid import load_planetoid, planetoid_files
+from h2hgcn.datasets.named.source_files import SourceFolder
+from h2hgcn.datasets.named.synthetic import load_synthetic
+from h2hgcn.datasets.named.tu import load_tu, tu_files
+
+Root = str | Path | None
+
+
+@dataclass(frozen=True)
+class NamedDataset:
+    """How a dataset is loaded, what it is good for, and where its files are; generated ones have none."""
+
+    description: str
+    size: str
+    tasks: tuple[str, ...]
+    load: Callable[[Root], Data | GraphCollection]
+    files: SourceFolder | None = None
+
+    def is_here(self, root: Root = None) -> bool:
+        """Whether it can be loaded without the network."""
+        return self.files is None or self.files.find(root) is not None
+
+
+DATASETS = {
+    "disease": NamedDataset(
+        "spreading of a disease on a random tree, generated",
+        "2,500 nodes, 2,499 edges",
+        ("lp", "nc"),
+        lambda root: generate_disease(),
+    ),
+    "disease_lp": NamedDataset(
+        "HGCN's disease tree for link prediction",
+        "2,665 nodes, 2,664 edges",
+        ("lp", "nc"),
+        partial(load_disease_file, "disease_lp"),
+        disease_files("disease_lp"),
+    ),
+    "disease_nc": NamedDataset(
+        "HGCN's disease tree for node classification",
+        "1,044 nodes, 1,043 edges",
+        ("nc", "lp"),
+        partial(load_disease_file, "disease_nc"),
+        disease_files("disease_nc"),
+    ),
+    "airport": NamedDataset(
+        "HGCN's airports and flight routes", "3,188 nodes, 18,631 edges", ("lp", "nc"), load_airport, airport_files()
+    ),
+    "cora": NamedDataset(
+        "citations of machine-learning papers",
+        "2,708 nodes, 5,278 edges",
+        ("lp", "nc"),
+        partial(load_planetoid, "cora"),
+        planetoid_files("cora"),
+    ),
+    "pubmed": NamedDataset(
+        "citations of papers on diabetes",
+        "19,717 nodes, 44,324 edges",
+        ("lp", "nc"),
+        partial(load_planetoid, "pubmed"),
+        planetoid_files("pubmed"),
+    ),
+    "synthetic": NamedDataset(
+        "HGNN's random graphs of three kinds, generated",
+        "18,000 graphs",
+        ("gc",),
+        lambda root: _generated_with_progress(),
+    ),
+    "dd": NamedDataset(
+        "proteins, enzymes or not (large graphs)", "1,178 graphs", ("gc",), partial(load_tu, "dd"), tu_files("dd")
+    ),
+    "proteins": NamedDataset(
+        "proteins, enzymes or not", "1,113 graphs", ("gc",), partial(load_tu, "proteins"), tu_files("proteins")
+    ),
+    "enzymes": NamedDataset(
+        "enzymes of six classes", "600 graphs", ("gc",), partial(load_tu, "enzymes"), tu_files("enzymes")
+    ),
+}
+
+
+def _generated_with_progress() -> GraphCollection:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("generating random graphs", total=None)
+        return load_synthetic(
+            cache_folder() / "processed", progress=lambda done, total: bar.update(task, completed=done, total=total)
+        )
+
+
+def load_dataset(name: str | Data | Dataset, root: Root = None) -> Any:
+    """A named dataset: a PyG ``Data``, or a collection of them; a PyG object comes back as it is.
+
+    Files are looked for in ``root``, else in ``$H2HGCN_DATA``, else in the cache folder, and downloaded if they are
+    in none. A graph has ``x``, ``y``, ``edge_index`` (every edge in both directions), ``name`` and ``directed``.
+    """
+    if isinstance(name, Data | Dataset):
+        return name
+    if not isinstance(name, str) or name not in DATASETS:
+        raise DataError(f"{name!r} is not a known dataset; there are {', '.join(DATASETS)}, and load_graph for files")
+    loaded = DATASETS[name].load(root)
+    loaded.name = name
+    if isinstance(loaded, Data):
+        loaded.directed = False
+    return loaded

@@ -1,0 +1,96 @@
+"""Edges of graphs that are in memory already."""
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import scipy.sparse as sp
+
+from h2hgcn.datasets.errors import DataError
+from h2hgcn.datasets.own.edge_list import EdgeList
+from h2hgcn.datasets.own.tables import Ids
+
+
+def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str) -> EdgeList:
+    nodes = list(graph.nodes)
+    ids = _ids_of(nodes, origin)
+    number = {node: k for k, node in enumerate(nodes)}
+    pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
+    key = "weight" if weights in (None, True) else weights
+    edges = EdgeList(ids, pairs[:, 0], pairs[:, 1], lambda row: f"{origin}, edge {row + 1}", origin, all_nodes=True)
+    edges.directed = graph.is_directed()
+    given = [data.get(key) for _, _, data in graph.edges(data=True)] if key else []
+    if any(value is not None for value in given):
+        if any(value is None for value in given):
+            row = next(k for k, value in enumerate(given) if value is None)
+            raise DataError(
+                f"{edges.where(row)}: no {key!r}, which other edges have; give it one, or pass weights=False"
+            )
+        edges.weights = np.asarray(given, dtype=np.float64)
+    elif isinstance(weights, str):
+        raise DataError(f"{origin}: no edge has an attribute {weights!r}")
+    names = dict(zip(nodes, ids.tolist(), strict=True))
+    edges.attributes = lambda name: {names[node]: value for node, value in graph.nodes(data=name) if value is not None}
+    return edges
+
+
+def _ids_of(nodes: list[Any], origin: str) -> Ids:
+    if all(isinstance(node, int) and not isinstance(node, bool) for node in nodes):
+        return np.asarray(nodes, dtype=np.int64)
+    texts = [str(node) for node in nodes]
+    if len(set(texts)) < len(texts):
+        raise DataError(f"{origin}: several nodes have the same name when written as text; rename them")
+    return np.asarray(texts, dtype=np.str_)
+
+
+def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> EdgeList:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise DataError(f"{origin} has shape {matrix.shape}, but an adjacency matrix is square")
+    if isinstance(weights, str):
+        raise DataError(f"{origin} has no column {weights!r}; its values are the weights (weights=True or False)")
+    compressed = sp.csr_array(matrix)
+    coo = compressed.tocoo()
+    edges = EdgeList(
+        np.arange(matrix.shape[0]), coo.row.astype(np.int64), coo.col.astype(np.int64),
+        lambda row: f"{origin}, entry ({coo.row[row]}, {coo.col[row]})", origin,
+        directed=bool((compressed != compressed.T).nnz), all_nodes=True,
+    )  # fmt: skip
+    values = coo.data.astype(np.float64)
+    if weights is not False and len(values) and (weights is True or np.any(values != 1)):
+        edges.weights = values
+    return edges
+
+
+def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
+    if data.edge_index is None:
+        raise DataError("the PyG graph has no edge_index")
+    index = data.edge_index.cpu().numpy()
+    ids = getattr(data, "node_ids", None)
+    ids = np.arange(data.num_nodes) if ids is None else np.asarray(ids)
+    if index.size and (index.min() < 0 or index.max() >= len(ids)):
+        raise DataError(f"the PyG graph has {len(ids)} nodes, but its edges name nodes {index.min()} to {index.max()}")
+    where, origin = (lambda row: f"the PyG graph, edge {row}"), "the PyG graph"
+    edges = EdgeList(ids, index[0], index[1], where, origin, all_nodes=True)
+    edges.directed = bool(data.is_directed())
+    key = weights if isinstance(weights, str) else "edge_weight"
+    given = None if weights is False else getattr(data, key, None)
+    if given is None and (isinstance(weights, str) or weights is True):
+        raise DataError(f"the PyG graph has no {key}")
+    edges.weights = None if given is None else given.detach().cpu().double().reshape(len(index[0]), -1)[:, 0].numpy()
+    edges.features, edges.labels = data.x, data.y
+    return edges
+
+
+def edges_from_pairs(pairs: Any, origin: str = "the edges") -> EdgeList:
+    array = np.asarray(pairs.cpu() if hasattr(pairs, "cpu") else pairs)
+    if array.ndim == 2 and array.shape[0] == 2 and array.shape[1] != 2:
+        array = array.T
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise DataError(f"{origin} have shape {array.shape}; pass pairs of nodes (k × 2)")
+    if array.dtype.kind == "u":
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iU":
+        raise DataError(f"{origin} are of type {array.dtype}; node ids are integers or text")
+    ids, codes = np.unique(array, return_inverse=True)
+    codes = codes.reshape(array.shape)
+    return EdgeList(ids, codes[:, 0], codes[:, 1], lambda row: f"{origin}, row {row}", origin)

@@ -1,0 +1,74 @@
+"""Edges from the rows of a table."""
+
+import numpy as np
+
+from h2hgcn.datasets.errors import DataError
+from h2hgcn.datasets.own.edge_list import EdgeList
+from h2hgcn.datasets.own.tables import FileTable, shown
+
+_SOURCE_NAMES = ("source", "src", "from", "u", "head", "node1", "node_1", "id1", "id_1", "start", "subject", "parent")
+_TARGET_NAMES = ("target", "dst", "to", "v", "tail", "node2", "node_2", "id2", "id_2", "end", "object", "child")
+_WEIGHT_NAMES = ("weight", "weights", "w", "value")
+EDGE_COLUMN_NAMES = frozenset(_SOURCE_NAMES + _TARGET_NAMES)
+
+
+def edges_from_table(file: FileTable, weights: str | bool | None, columns: tuple[str, str] | None) -> EdgeList:
+    """The edges of a table, whose columns are named, known by their names, or the first ones."""
+    if len(file.columns) < 2:
+        raise DataError(f"{file.where(0)}: one column, but an edge needs two nodes; delimit them by a comma or a tab")
+    notes = []
+    if columns is None:
+        source, target = _end_columns(file)
+        if (source, target) != (0, 1) or (file.has_header and not _is_named_edge(file.columns)):
+            notes.append(f"edges go from column {file.columns[source]!r} to column {file.columns[target]!r}")
+    else:
+        source, target = (file.column_number(name) for name in columns)
+    ids, (sources, targets) = file.encoded_ids([source, target])
+    edges = EdgeList(ids, sources, targets, file.where, str(file.path), notes=notes)
+    _refuse_forgotten_header(file, edges)
+    column = _weight_column(file, weights, {source, target})
+    if column is not None:
+        edges.weights = file.numbers(column)
+        if not isinstance(weights, str):
+            edges.notes.append(f"column {file.columns[column]!r} is taken for edge weights")
+    return edges
+
+
+def _end_columns(file: FileTable) -> tuple[int, int]:
+    names = [name.lower() for name in file.columns]
+    source = next((names.index(name) for name in _SOURCE_NAMES if name in names), None)
+    target = next((names.index(name) for name in _TARGET_NAMES if name in names), None)
+    return (0, 1) if source is None or target is None else (source, target)
+
+
+def _is_named_edge(columns: list[str]) -> bool:
+    return columns[0].lower() in _SOURCE_NAMES and columns[1].lower() in _TARGET_NAMES
+
+
+def _refuse_forgotten_header(file: FileTable, edges: EdgeList) -> None:
+    """Ids that are integers but for the first row: a header that was not expected."""
+    if file.has_header or edges.ids.dtype.kind == "i" or len(edges.source) < 2:
+        return
+    first = edges.ids[edges.source[0]]
+    others = edges.ids[np.concatenate([edges.source[1:100], edges.target[1:100]])]
+    if not first.lstrip("-").isdigit() and all(other.lstrip("-").isdigit() for other in others):
+        raise DataError(
+            f"{file.where(0)}: {shown(first)} looks like a header above integer ids; leave out header=False"
+        )
+
+
+def _weight_column(file: FileTable, weights: str | bool | None, used: set[int]) -> int | None:
+    if weights is False:
+        return None
+    if isinstance(weights, str):
+        return file.column_number(weights)
+    named = [k for k, name in enumerate(file.columns) if name.lower() in _WEIGHT_NAMES and k not in used]
+    if file.has_header:
+        if weights is True and not named:
+            raise DataError(f"{file.path} has no column of weights; it has {', '.join(file.columns)}: name one of them")
+        return named[0] if named else None
+    if len(file.columns) == 3:
+        return next(k for k in range(3) if k not in used)
+    if weights is True:
+        raise DataError(f"{file.path} has {len(file.columns)} columns; name the one that holds the weights")
+    return None

@@ -1,0 +1,114 @@
+"""Splits for node classification: stratified, Planetoid's, and HGCN's."""
+
+import warnings
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.datasets.errors import DataError, DataWarning
+from h2hgcn.datasets.splits.splits import Indices, NodeProtocol, NodeSplit, check_fractions, check_protocol, check_seed
+
+# The shares of validation and test that each dataset is published with, as HGCN's function takes them.
+_PUBLISHED = {"disease": (0.10, 0.60), "disease_lp": (0.10, 0.60), "disease_nc": (0.10, 0.60), "airport": (0.15, 0.15)}
+_OTHERWISE = (0.15, 0.15)
+
+
+def split_nodes(
+    graph: Any,
+    val: float | None = None,
+    test: float | None = None,
+    *,
+    seed: int = 1234,
+    protocol: NodeProtocol = "clean",
+) -> NodeSplit:
+    """Splits the labelled nodes of a PyG ``Data``.
+
+    ``"clean"``: at random, every class in the same proportions. ``"planetoid"``: the masks that came with the graph.
+    ``"legacy"``: the masks where there are any, else HGCN's function for two classes, bit for bit; given more
+    classes, it puts nodes into several parts, and a warning counts them. Shares that are not given are those that
+    the dataset is published with, else 15 % each.
+    """
+    check_protocol(protocol, get_args(NodeProtocol))
+    check_seed(seed)
+    if protocol == "planetoid" or (protocol == "legacy" and _has_masks(graph)):
+        return _from_masks(graph, seed, protocol)
+    published = _PUBLISHED.get(getattr(graph, "name", ""), _OTHERWISE)
+    val = published[0] if val is None else val
+    test = published[1] if test is None else test
+    check_fractions(val, test)
+    labels = _labels(graph)
+    if protocol == "legacy":
+        split = _legacy(labels, val, test, seed)
+        _warn_of_overlap(split)
+        return split
+    return _stratified(labels, val, test, seed)
+
+
+def _labels(graph: Any) -> NDArray[np.int64]:
+    if graph.y is None:
+        raise DataError("the graph has no labels (y); node classification needs them")
+    if graph.y.dim() != 1:
+        raise DataError(f"labels must be one class a node, but y has shape {tuple(graph.y.shape)}")
+    labels: NDArray[np.int64] = graph.y.cpu().numpy()
+    if (labels == UNLABELLED).all():
+        raise DataError("no node has a label")
+    return labels
+
+
+def _stratified(labels: NDArray[np.int64], val: float, test: float, seed: int) -> NodeSplit:
+    random = np.random.RandomState(seed)
+    parts: tuple[list[Indices], ...] = ([], [], [])
+    for label in np.unique(labels[labels != UNLABELLED]):
+        nodes = np.flatnonzero(labels == label)
+        random.shuffle(nodes)
+        num_test = round(test * len(nodes))
+        num_val = min(round(val * len(nodes)), len(nodes) - num_test)
+        members = np.split(nodes, [len(nodes) - num_val - num_test, len(nodes) - num_test])
+        for part, some in zip(parts, members, strict=True):
+            part.append(some)
+    train, validation, tested = (np.sort(np.concatenate(part)) for part in parts)
+    if not len(train):
+        raise DataError("no node is left to train on; lower val and test")
+    return NodeSplit(train, validation, tested, seed, "clean")
+
+
+def _legacy(labels: NDArray[np.int64], val: float, test: float, seed: int) -> NodeSplit:
+    random = np.random.RandomState(seed)
+    # the second line is meant for labels 0 and 1; of others, all but 1 count as negative, and as positive, too
+    positive, negative = labels.nonzero()[0], (1 - labels).nonzero()[0]
+    random.shuffle(positive)
+    random.shuffle(negative)
+    smaller = min(len(positive), len(negative))
+    first, second = round(val * smaller), round(val * smaller) + round(test * smaller)
+    return NodeSplit(
+        train=np.concatenate([positive[second:], negative[second:]]),
+        val=np.concatenate([positive[:first], negative[:first]]),
+        test=np.concatenate([positive[first:second], negative[first:second]]),
+        seed=seed,
+        protocol="legacy",
+    )
+
+
+def _warn_of_overlap(split: NodeSplit) -> None:
+    tested = np.unique(split.test)
+    shared = np.isin(tested, split.train).sum()
+    if shared:
+        warnings.warn(
+            f"of {len(tested)} distinct test nodes, {shared} are also training nodes: the legacy split takes labels of "
+            "more than two classes for two. Figures on it are too good; protocol='clean' has disjoint parts",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _has_masks(graph: Any) -> bool:
+    return all(getattr(graph, f"{part}_mask", None) is not None for part in ("train", "val", "test"))
+
+
+def _from_masks(graph: Any, seed: int, protocol: NodeProtocol) -> NodeSplit:
+    if not _has_masks(graph):
+        raise DataError("the graph came without train_mask, val_mask and test_mask; use protocol='clean'")
+    train, val, test = (getattr(graph, f"{part}_mask").cpu().numpy().nonzero()[0] for part in ("train", "val", "test"))
+    return NodeSplit(train, val, test, seed, protocol)

@@ -1,0 +1,77 @@
+"""Pairs of nodes as single numbers, so that sets of pairs are sorted arrays and every pair can be drawn."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pairs = NDArray[np.int64]
+Ranks = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PairSpace:
+    """All pairs of ``num_nodes`` nodes in row-major order, numbered from 0.
+
+    Undirected pairs have the smaller node first; ``with_self`` adds pairs of a node with itself.
+    """
+
+    num_nodes: int
+    directed: bool = False
+    with_self: bool = False
+
+    def __len__(self) -> int:
+        others = self.num_nodes if self.with_self else self.num_nodes - 1
+        both_ways = self.num_nodes * others
+        if self.directed:
+            return both_ways
+        return (both_ways + self.num_nodes) // 2 if self.with_self else both_ways // 2
+
+    def canonical(self, pairs: Pairs) -> Pairs:
+        """The pairs that lie in this space, the smaller node first if direction does not count."""
+        if not self.with_self:
+            pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        return pairs if self.directed else np.sort(pairs, axis=1)
+
+    def ranks(self, pairs: Pairs) -> Ranks:
+        """Numbers of canonical pairs."""
+        first, second = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
+        if self.directed:
+            skipped = 0 if self.with_self else (second > first)
+            return self._row_starts()[first] + second - skipped
+        return self._row_starts()[first] + second - first - (0 if self.with_self else 1)
+
+    def pairs(self, ranks: Ranks) -> Pairs:
+        """The pairs that have these numbers."""
+        starts = self._row_starts()
+        first = np.searchsorted(starts, ranks, side="right") - 1
+        second = ranks - starts[first]
+        if not self.directed:
+            second = second + first + (0 if self.with_self else 1)
+        elif not self.with_self:
+            second = second + (second >= first)
+        return np.stack([first, second], axis=1)
+
+    def _row_starts(self) -> Ranks:
+        nodes = np.arange(self.num_nodes, dtype=np.int64)
+        width = self.num_nodes if self.with_self else self.num_nodes - 1
+        return nodes * width if self.directed else nodes * width - nodes * (nodes - 1) // 2
+
+
+def distinct_pairs(space: PairSpace, pairs: Pairs) -> Pairs:
+    """The canonical pairs, each once, in row-major order."""
+    return space.pairs(np.unique(space.ranks(space.canonical(pairs))))
+
+
+def nth_absent(sorted_ranks: Ranks, numbers: Ranks) -> Ranks:
+    """The ranks of the ``numbers``-th pairs that are not among ``sorted_ranks``."""
+    gaps_before = sorted_ranks - np.arange(len(sorted_ranks))
+    return numbers + np.searchsorted(gaps_before, numbers, side="right")
+
+
+def contains(sorted_ranks: Ranks, ranks: Ranks) -> NDArray[np.bool_]:
+    """Whether each of ``ranks`` is among ``sorted_ranks``."""
+    if not len(sorted_ranks):
+        return np.zeros(len(ranks), dtype=bool)
+    places = np.searchsorted(sorted_ranks, ranks).clip(max=len(sorted_ranks) - 1)
+    return sorted_ranks[places] == ranks

@@ -1,0 +1,101 @@
+"""Splits of edges and nodes, as small frozen objects that know how they were made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from h2hgcn.datasets.errors import DataError
+from h2hgcn.datasets.splits.pairs import Pairs, PairSpace
+
+Protocol = Literal["clean", "legacy"]
+NodeProtocol = Literal["clean", "legacy", "planetoid"]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeSplit:
+    """Pairs ``(k, 2)`` to train, validate and test on, and as many pairs without an edge to validate and test against.
+
+    The graph that an encoder may see is made of ``train`` alone: ``train_edge_index``. Negatives to train with are
+    not part of a split, but drawn afresh: ``draw_negatives``.
+    """
+
+    train: Pairs
+    val: Pairs
+    test: Pairs
+    val_neg: Pairs
+    test_neg: Pairs
+    num_nodes: int
+    seed: int
+    protocol: Protocol
+    directed: bool = False
+
+    def train_edge_index(self) -> Tensor:
+        """The training graph as PyG wants it, both directions of undirected edges."""
+        edges = torch.from_numpy(self.train.T.copy())
+        if self.directed:
+            return edges
+        return torch.cat([edges, edges[:, edges[0] != edges[1]].flip(0)], dim=1)
+
+    @property
+    def space(self) -> PairSpace:
+        """The pairs that negatives are drawn from."""
+        return PairSpace(self.num_nodes, self.directed, with_self=self.protocol == "legacy")
+
+    def __repr__(self) -> str:
+        return _summary(self, ("train", "val", "test", "val_neg", "test_neg"))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSplit:
+    """Indices of nodes to train, validate and test on."""
+
+    train: Indices
+    val: Indices
+    test: Indices
+    seed: int
+    protocol: NodeProtocol
+
+    def __repr__(self) -> str:
+        return _summary(self, ("train", "val", "test"))
+
+
+@dataclass(frozen=True, eq=False)
+class GraphSplit:
+    """Indices of graphs to train, validate and test on: one fold."""
+
+    train: Indices
+    val: Indices
+    test: Indices
+    seed: int
+    protocol: Literal["clean", "fair-comparison"]
+
+    def __repr__(self) -> str:
+        return _summary(self, ("train", "val", "test"))
+
+
+def check_protocol(protocol: str, known: tuple[str, ...] = get_args(Protocol)) -> None:
+    if protocol not in known:
+        raise DataError(f"protocol={protocol!r} is not known; use one of {', '.join(map(repr, known))}")
+
+
+def check_fractions(val: float, test: float) -> None:
+    if not (0 <= val < 1 and 0 <= test < 1 and val + test < 1):
+        raise DataError(f"val={val} and test={test} must be shares of the whole that leave something to train on")
+
+
+def check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise DataError(f"seed={seed} must lie between 0 and {2**32 - 1}")
+
+
+def _summary(split: Any, arrays: tuple[str, ...]) -> str:
+    sizes = ", ".join(f"{name}={len(getattr(split, name))}" for name in arrays)
+    rest = ", ".join(f"{f.name}={getattr(split, f.name)!r}" for f in fields(split) if f.name not in arrays)
+    return f"{type(split).__name__}({sizes}; {rest})"

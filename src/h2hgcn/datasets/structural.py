@@ -1,0 +1,41 @@
+"""Features for nodes that have none, made from the graph alone."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.utils import degree
+
+# The cap of HGCN's one-hot degree; larger degrees share the last column.
+DEGREE_CAP = 5
+
+
+def one_hot_degree(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Degrees as one-hot rows ``(n, 6)``, capped at 5."""
+    degrees = degree(edge_index[1], num_nodes, dtype=torch.long).clamp_max(DEGREE_CAP)
+    return F.one_hot(degrees, DEGREE_CAP + 1).float()
+
+
+def structural_features(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, list[str]]:
+    """``log(1 + degree)``, the one-hot capped degree, and a constant 1, with the names of the columns."""
+    degrees = degree(edge_index[1], num_nodes)
+    columns = [degrees.log1p().unsqueeze(1), one_hot_degree(edge_index, num_nodes), torch.ones(num_nodes, 1)]
+    names = ["log(1 + degree)", *(f"degree {k}" for k in range(DEGREE_CAP)), f"degree {DEGREE_CAP}+", "constant"]
+    return torch.cat(columns, 1), names
+
+
+def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Tensor:
+    """The features of a graph for ``"lp"`` or ``"nc"``.
+
+    For labels to be predicted, columns that they were made from (``graph.label_columns``) are left out. Where the
+    dataset asks for it (Airport), the one-hot degree of ``edge_index``, the graph to train on, and a constant follow.
+    """
+    x: Tensor = graph.x
+    hidden = getattr(graph, "label_columns", None) if task == "nc" else None
+    if hidden:
+        x = x[:, [column for column in range(x.shape[1]) if column not in hidden]]
+    if getattr(graph, "append_structure", False):
+        edge_index = graph.edge_index if edge_index is None else edge_index
+        x = torch.cat([x, one_hot_degree(edge_index, len(x)), torch.ones(len(x), 1)], 1)
+    return x

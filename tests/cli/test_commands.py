@@ -1,0 +1,148 @@
+"""The command line as a person runs it, on real files."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from typing import NamedTuple
+
+import pytest
+
+from h2hgcn.cli import main
+
+
+class Result(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs the command line in this process, since a new one takes seconds to import PyTorch."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("H2HGCN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("H2HGCN_DATA", raising=False)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["h2hgcn", *map(str, arguments)])
+        with warnings.catch_warnings(), pytest.raises(SystemExit) as stopped:
+            main()
+        return Result(stopped.value.code or 0, *capsys.readouterr())
+
+    return run
+
+
+def run_process(folder, *arguments):
+    command = [sys.executable, "-W", "ignore", "-m", "h2hgcn", *map(str, arguments)]
+    environment = os.environ | {"H2HGCN_CACHE": str(folder / "cache")}
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+
+
+def test_a_real_process(tmp_path):
+    (tmp_path / "bad.csv").write_text("1,2\n2,3\n3;4\n")
+    result = run_process(tmp_path, "inspect", "bad.csv")
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: bad.csv, line 3: 1 field")
+    assert "Traceback" not in result.stderr
+
+
+def test_datasets(run, tmp_path):
+    result = run("datasets")
+    assert result.returncode == 0
+    for name in ("disease", "cora", "synthetic", "enzymes"):
+        assert name in result.stdout
+    listed = json.loads(run("datasets", "--json").stdout)
+    assert [row["name"] for row in listed][:2] == ["disease", "disease_lp"]
+    assert {row["name"] for row in listed if row["here"]} == {"disease", "synthetic"}
+    assert not (tmp_path / "cache").exists()
+
+
+def test_inspect_the_disease_tree(run, tmp_path):
+    result = run("inspect", "disease", "--plot", tmp_path / "shape.png")
+    assert result.returncode == 0, result.stderr
+    assert "This graph is a tree (δ = 0)" in result.stdout
+    assert (tmp_path / "shape.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_inspect_a_file_as_json(run, tmp_path):
+    edges = tmp_path / "e.csv"
+    edges.write_text("source,target\na,b\nb,c\nc,a\nc,d\nd,d\n")
+    (tmp_path / "l.csv").write_text("id,label\na,x\nb,x\nc,y\n")
+    result = run("inspect", edges, "--labels", tmp_path / "l.csv", "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["size"]["nodes"] == 4
+    assert report["size"]["edges"] == 4
+    assert report["tree_likeness"]["independent_cycles"] == 1
+    assert report["homophily"]["labelled_nodes"] == 3
+    assert "1 self-loop was left out" in result.stderr
+    assert "1 of 4 nodes have no label" in result.stderr
+
+
+def test_inspect_a_dense_graph_says_something_else(run, tmp_path):
+    lines = [f"{i},{j}" for i in range(120) for j in range(i) if (i * 7919 + j * 104729) % 13 < 6]
+    (tmp_path / "dense.csv").write_text("\n".join(lines))
+    result = run("inspect", "dense.csv")
+    assert result.returncode == 0, result.stderr
+    assert "unlikely to help" in result.stdout
+    assert "tree" not in result.stdout.split("Verdict")[1].split("Try first")[0]
+
+
+def test_inspect_cora(run, benchmark_data):
+    result = run("inspect", "cora", "--data", benchmark_data)
+    assert result.returncode == 0, result.stderr
+    assert "This graph is a tree" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["inspect", "nothing"], "nothing is neither a file nor one of the datasets disease, "),
+        (["inspect", "cora"], "ind.cora.allx"),
+        (["inspect", "disease", "--labels", "bad.csv"], "--labels are for a graph of your own"),
+        (["inspect", "disease", "--graph", "3"], "--graph is for collections"),
+        (["inspect", "bad.csv"], "bad.csv, line 3: 1 field where the first line has 2"),
+        (["inspect", "bad.csv", "--source", "a"], "--source and --target belong together"),
+        (["inspect", "good.csv", "--weights", "w"], "has no column 'w'"),
+        (["inspect", "good.csv", "--unlinked", "x"], "unlinked='x' is not known"),
+        (["inspect", "good.csv", "--features", "none.csv"], "none.csv does not exist"),
+        (["inspect", "disease", "--plot", "p.xyz"], "p.xyz"),
+        (["inspect", "disease", "--data", "nowhere"], None),
+        (["inspect"], "Missing argument"),
+        (["datasets", "--data", "nowhere"], "the data folder nowhere does not exist"),
+        (["nonsense"], "nonsense"),
+    ],
+)
+def test_a_mistake_is_a_message_and_exit_code_2(run, tmp_path, arguments, message):
+    (tmp_path / "bad.csv").write_text("1,2\n2,3\n3;4\n")
+    (tmp_path / "good.csv").write_text("1,2\n2,3\n")
+    before = sorted(tmp_path.rglob("*"))
+    result = run(*arguments)
+    if message is None:
+        assert result.returncode == 0
+        return
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", [[], ["datasets"], ["inspect"]])
+def test_help_has_an_example(run, command):
+    result = run(*command, "--help")
+    assert result.returncode == 0
+    assert not command or "Example" in result.stdout
+
+
+def test_version(run):
+    assert run("--version").stdout.startswith("h2hgcn ")
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path):
+    command = f"{sys.executable} -W ignore -m h2hgcn datasets | head -n 1"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,228 @@
+import itertools
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+from h2hgcn.datasets.inspection import delta_search, quadruples
+from h2hgcn.datasets.inspection.blocks import blocks, induced
+from h2hgcn.datasets.inspection.delta_search import search_delta
+from h2hgcn.datasets.inspection.distances import double_sweep, walk
+from h2hgcn.datasets.inspection.hyperbolicity import FEWEST_SOURCES, measure_hyperbolicity
+from h2hgcn.datasets.inspection.quadruples import spread_of_delta
+from h2hgcn.datasets.inspection.simple_graph import connected_components, simple_graph
+
+
+def simple(graph):
+    graph = nx.convert_node_labels_to_integers(graph)
+    edges = torch.tensor(list(graph.edges), dtype=torch.long).reshape(-1, 2).T
+    return simple_graph(Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=len(graph)))
+
+
+def all_deltas(graph):
+    """δ of every four nodes of a component, by the definition."""
+    apart = dict(nx.all_pairs_shortest_path_length(graph))
+    for part in nx.connected_components(graph):
+        for a, b, c, d in itertools.combinations(part, 4):
+            sums = sorted([apart[a][b] + apart[c][d], apart[a][c] + apart[b][d], apart[a][d] + apart[b][c]])
+            yield (sums[2] - sums[1]) / 2
+
+
+def literal_delta(graph):
+    return max(all_deltas(graph), default=0.0)
+
+
+@st.composite
+def graphs(draw, most_nodes=14):
+    """Sparse graphs, connected or not, in which long cycles are common."""
+    size = draw(st.integers(0, most_nodes))
+    if size < 2:
+        return nx.empty_graph(size)
+    ends = st.integers(0, size - 1)
+    edges = draw(st.lists(st.tuples(ends, ends), max_size=2 * size))
+    graph = nx.path_graph(size) if draw(st.booleans()) else nx.empty_graph(size)
+    graph.add_edges_from((a, b) for a, b in edges if a != b)
+    return graph
+
+
+@given(graphs())
+def test_search_agrees_with_the_definition(graph):
+    search = search_delta(simple(graph))
+    assert search.finished
+    assert search.twice_delta / 2 == literal_delta(graph)
+    assert measure_hyperbolicity(simple(graph)).delta == literal_delta(graph)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_search_agrees_with_the_definition_on_larger_graphs(seed):
+    graph = nx.gnm_random_graph(36, 44 + 6 * seed, seed=seed)
+    assert search_delta(simple(graph)).twice_delta / 2 == literal_delta(graph)
+
+
+@given(graphs())
+def test_guess_does_not_exceed_the_definition(graph):
+    for nodes in blocks(simple(graph)):
+        block = induced(simple(graph), nodes, np.full(len(graph), -1, np.int32))
+        distances, _ = walk(block, np.arange(len(nodes)), len(nodes))
+        pairs = delta_search._far_apart_pairs(block, distances, 0)
+        assert delta_search._try_middles(distances, pairs, 0) / 2 <= literal_delta(graph)
+
+
+@pytest.mark.parametrize("size", range(3, 40))
+def test_cycle(size):
+    quarter, rest = divmod(size, 4)
+    assert measure_hyperbolicity(simple(nx.cycle_graph(size))).delta == quarter - (0.5 if rest == 1 else 0)
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (2, 2), (2, 7), (4, 6), (12, 9), (20, 20)])
+def test_grid(shape):
+    assert measure_hyperbolicity(simple(nx.grid_2d_graph(*shape))).delta == min(shape) - 1
+
+
+@pytest.mark.parametrize(
+    "graph", [nx.balanced_tree(3, 5), nx.star_graph(80), nx.path_graph(300), nx.complete_graph(70)]
+)
+def test_trees_and_complete_graphs_have_none(graph):
+    found = measure_hyperbolicity(simple(graph))
+    assert (found.delta, found.exact, found.mean, found.share_above) == (0.0, True, 0.0, 0.0)
+    assert found.diameter == nx.diameter(graph)
+
+
+def test_cliques_joined_at_single_nodes_have_none():
+    assert measure_hyperbolicity(simple(nx.windmill_graph(20, 5))).delta == 0.0
+
+
+def test_largest_over_components_and_blocks():
+    graph = nx.disjoint_union(nx.cycle_graph(12), nx.balanced_tree(2, 6))
+    nx.add_path(graph, [0, "a", "b"])
+    graph = nx.disjoint_union(graph, nx.cycle_graph(5))
+    found = measure_hyperbolicity(simple(graph))
+    assert found.delta == 3.0
+    assert found.mean == 0.0  # of the largest component, which is a tree
+
+
+@given(graphs(30))
+def test_blocks_agree_with_networkx(graph):
+    ours = {frozenset(nodes.tolist()) for nodes in blocks(simple(graph))}
+    assert ours == {frozenset(nodes) for nodes in nx.biconnected_components(graph) if len(nodes) >= 4}
+    assert [len(nodes) for nodes in blocks(simple(graph))] == sorted(map(len, ours), reverse=True)
+
+
+@given(graphs(30))
+def test_induced_graph(graph):
+    names = np.full(len(graph), -1, np.int32)
+    for nodes in blocks(simple(graph)):
+        part = induced(simple(graph), nodes, names)
+        edges = {frozenset((nodes[a].item(), nodes[b].item())) for a, b in zip(*part.edges(), strict=True)}
+        assert edges == {frozenset(edge) for edge in graph.subgraph(nodes.tolist()).edges}
+        assert (names == -1).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("size", [10, 64, 65, 200])
+def test_walks_agree_with_networkx(monkeypatch, threads, size):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    graph = nx.connected_watts_strogatz_graph(size, 4, 0.1, seed=size)
+    sources = np.random.default_rng(0).permutation(size)
+    kept = size * 2 // 3
+    walks = walk(simple(graph), sources, kept)
+    apart = dict(nx.all_pairs_shortest_path_length(graph))
+    assert walks.distances.tolist() == [[apart[a][b] for b in sources[:kept]] for a in sources[:kept]]
+    assert walks.eccentricities.tolist() == [nx.eccentricity(graph, a) for a in sources]
+
+
+@given(graphs())
+def test_double_sweep_is_exact_in_trees_and_below_elsewhere(graph):
+    if not len(graph) or not nx.is_connected(graph):
+        return
+    sweep = double_sweep(simple(graph), 0)
+    assert sweep <= nx.diameter(graph)
+    tree = nx.bfs_tree(graph, 0).to_undirected()
+    assert double_sweep(simple(tree), 0) == nx.diameter(tree)
+
+
+def test_components_agree_with_networkx():
+    graph = nx.gnm_random_graph(60, 40, seed=1)
+    components = connected_components(simple(graph))
+    assert sorted(components.sizes) == sorted(map(len, nx.connected_components(graph)))
+    assert set(components.largest().tolist()) == max(nx.connected_components(graph), key=len)
+
+
+def sampled(graph, seed):
+    """No budget: the smallest sample there is."""
+    return measure_hyperbolicity(simple(graph), seed=seed, effort=0.0)
+
+
+def test_sample_is_a_lower_bound_and_says_so():
+    graph = nx.connected_watts_strogatz_graph(90, 4, 0.2, seed=3)
+    exact = measure_hyperbolicity(simple(graph))
+    for seed in range(5):
+        found = sampled(graph, seed)
+        assert not found.exact
+        assert found.sampled_nodes == FEWEST_SOURCES
+        assert found.delta <= exact.delta
+        assert found.share_above == 3 / (FEWEST_SOURCES // 4)
+        assert found.diameter <= exact.diameter == nx.diameter(graph)
+        assert not found.diameter_exact
+        assert sum(found.histogram) == found.quadruples == math.comb(FEWEST_SOURCES, 4)
+
+
+def exhaustive_mean(graph):
+    distances = walk(graph, np.arange(graph.num_nodes), graph.num_nodes).distances
+    return quadruples.twice_delta_of(distances, quadruples._all_quadruples(graph.num_nodes)).mean() / 2
+
+
+def test_mean_of_samples_lies_within_its_error():
+    """The scores are t-like with a few dozen degrees of freedom; a naive error would be far too small."""
+    graph = nx.barabasi_albert_graph(110, 2, seed=5)
+    mean = exhaustive_mean(simple(graph))
+    found = [sampled(graph, seed) for seed in range(20)]
+    scores = np.array([(one.mean - mean) / one.mean_error for one in found])
+    assert np.abs(scores).max() < 4
+    assert 0.6 < np.sqrt((scores**2).mean()) < 1.5
+
+
+def test_mean_over_random_quadruples_of_all_nodes():
+    graph = nx.connected_watts_strogatz_graph(100, 4, 0.2, seed=2)
+    found = measure_hyperbolicity(simple(graph))
+    assert found.sampled_nodes == 100
+    assert abs(found.mean - exhaustive_mean(simple(graph))) < 4 * found.mean_error
+    assert found.mean_error < 0.001
+
+
+def test_all_quadruples_of_a_small_graph():
+    graph = nx.gnm_random_graph(20, 30, seed=8)
+    largest = graph.subgraph(max(nx.connected_components(graph), key=len))
+    deltas = list(all_deltas(largest))
+    found = measure_hyperbolicity(simple(graph))
+    assert found.quadruples == len(deltas)
+    assert found.mean == pytest.approx(np.mean(deltas))
+    assert found.mean_error == 0.0
+    assert found.histogram == tuple(np.bincount([int(2 * delta) for delta in deltas]))
+
+
+def test_four_of_many_nodes():
+    apart = np.array([[0, 1, 2, 1], [1, 0, 1, 2], [2, 1, 0, 1], [1, 2, 1, 0]], np.int32)
+    spread = spread_of_delta(apart, 100, np.random.default_rng(0))
+    assert (spread.mean, spread.error, spread.histogram) == (1.0, 0.0, (0, 0, 1))
+
+
+def test_relations_to_the_distances():
+    found = measure_hyperbolicity(simple(nx.cycle_graph(12)))
+    assert found.relative == 1.0
+    assert found.mean_distance == pytest.approx(36 / 11)
+    assert found.relative_mean == pytest.approx(2 * found.mean / found.mean_distance)
+    assert found.relative_spread == pytest.approx(2 * found.mean / found.distance_deviation)
+
+
+def test_search_gives_up_within_its_budget():
+    graph = simple(nx.connected_watts_strogatz_graph(120, 4, 0.1, seed=3))
+    whole = search_delta(graph)
+    part = search_delta(graph, budget=120 * (120 + 4 * graph.num_edges) + 500)
+    assert not part.finished
+    assert 0 < part.twice_delta <= whole.twice_delta

@@ -1,0 +1,165 @@
+import hashlib
+import io
+import pickle
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from h2hgcn.datasets.errors import DataError
+from h2hgcn.datasets.folders import cache_folder, data_root
+from h2hgcn.datasets.named.download import DownloadError, download, unzip
+from h2hgcn.datasets.named.pickles import load_pickle
+from h2hgcn.datasets.named.source_files import SourceFile, SourceFolder
+
+CONTENT = bytes(range(256)) * 4000
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Serves CONTENT at every address; half of it at /broken, an archive at /archive.zip, nothing at /missing."""
+
+    def do_GET(self):
+        if self.path == "/missing":
+            self.send_error(404)
+            return
+        content = archive() if self.path == "/archive.zip" else CONTENT
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content[: len(content) // 2] if self.path == "/broken" else content)
+
+    def log_message(self, *arguments):
+        pass
+
+
+def archive():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as opened:
+        opened.writestr("SET/a.txt", "1")
+        opened.writestr("SET/b.txt", "2")
+    return file.getvalue()
+
+
+@pytest.fixture
+def server():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def checksum():
+    return hashlib.sha256(CONTENT).hexdigest()
+
+
+def test_download(server, tmp_path):
+    path = tmp_path / "deep" / "file"
+    download(f"{server}/file", path, checksum())
+    assert path.read_bytes() == CONTENT
+    assert [file.name for file in path.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("address", "sha256", "message"),
+    [
+        ("/broken", None, r"broke off|could not be had"),
+        ("/file", "0" * 64, "but 0000.* was expected; it was not kept"),
+        ("/missing", None, "404"),
+    ],
+)
+def test_a_failed_download_leaves_nothing(server, tmp_path, address, sha256, message):
+    with pytest.raises(DownloadError, match=message):
+        download(server + address, tmp_path / "file", sha256)
+    assert not any(tmp_path.iterdir())
+
+
+def test_files_are_found_downloaded_and_checked(server, tmp_path):
+    folder = SourceFolder("family", "Set/raw", [SourceFile("file", checksum(), f"{server}/file")])
+    assert folder.find(tmp_path) is None
+    assert folder.obtain(tmp_path) == tmp_path / "family/Set/raw"
+    assert folder.find(tmp_path) == tmp_path / "family/Set/raw"
+    assert folder.find(tmp_path / "family") == tmp_path / "family/Set/raw"  # PyG's own root does as well
+    (tmp_path / "family/Set/raw/file").write_bytes(b"something else")
+    with pytest.raises(DataError, match="it is damaged or another version"):
+        folder.obtain(tmp_path)
+
+
+def test_files_in_an_archive(server, tmp_path):
+    files = [SourceFile(name, archive=f"{server}/archive.zip") for name in ("a.txt", "b.txt")]
+    folder = SourceFolder("tu", "SET/raw", files).obtain(tmp_path)
+    assert [(folder / name).read_text() for name in ("a.txt", "b.txt")] == ["1", "2"]
+    with pytest.raises(DataError, match=r"does not hold c\.txt, but a\.txt, b\.txt"):
+        SourceFolder("tu", "X/raw", [SourceFile("c.txt", archive=f"{server}/archive.zip")]).obtain(tmp_path)
+    (tmp_path / "half.zip").write_bytes(archive()[:50])
+    with pytest.raises(DownloadError, match="not a whole zip archive"):
+        unzip(tmp_path / "half.zip", {"a.txt": tmp_path / "a.txt"})
+
+
+def test_without_a_network_the_error_says_what_to_put_where(tmp_path):
+    folder = SourceFolder("family", "Set/raw", [SourceFile("file", None, "http://127.0.0.1:9/file")])
+    with pytest.raises(DataError, match=rf"Put file into {tmp_path}/family/Set/raw, or name the folder .* --data"):
+        folder.obtain(tmp_path)
+    with pytest.raises(DataError, match="no address to download them from"):
+        SourceFolder("family", "Set", [SourceFile("file")]).obtain(tmp_path)
+
+
+def test_downloads_go_to_the_cache_if_the_root_is_read_only(server, tmp_path, monkeypatch):
+    monkeypatch.setattr("h2hgcn.datasets.named.source_files.is_writable", lambda folder: folder != tmp_path)
+    folder = SourceFolder("family", "Set", [SourceFile("file", None, f"{server}/file")])
+    assert folder.obtain(tmp_path) == cache_folder() / "family" / "Set"
+    assert not any(tmp_path.iterdir())
+    assert folder.find(tmp_path) == cache_folder() / "family" / "Set"
+
+
+def test_the_root(tmp_path, monkeypatch):
+    monkeypatch.setenv("H2HGCN_DATA", str(tmp_path))
+    assert data_root() == tmp_path
+    assert data_root(tmp_path.parent) == tmp_path.parent
+    monkeypatch.setenv("H2HGCN_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match=r"nowhere \(from \$H2HGCN_DATA\) does not exist"):
+        data_root()
+    monkeypatch.delenv("H2HGCN_DATA")
+    assert data_root() == cache_folder()
+
+
+def test_pickles_of_arrays_and_containers(tmp_path):
+    values = {1: [2, 3], "matrix": sp.csr_matrix(np.eye(3)), "array": np.arange(3)}
+    path = tmp_path / "p"
+    path.write_bytes(pickle.dumps(values, protocol=4))
+    loaded = load_pickle(path)
+    assert loaded[1] == [2, 3]
+    np.testing.assert_array_equal(loaded["matrix"].toarray(), np.eye(3))
+    np.testing.assert_array_equal(loaded["array"], np.arange(3))
+
+
+class Malicious:
+    def __init__(self, target):
+        self.target = target
+
+    def __reduce__(self):
+        return Path.touch, (self.target,)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_pickle_that_asks_for_more_is_refused_before_it_runs(tmp_path, protocol):
+    target = tmp_path / "touched"
+    path = tmp_path / "p"
+    path.write_bytes(pickle.dumps([Malicious(target)], protocol=protocol))
+    with pytest.raises(DataError, match=r"asks for .*, which is not on the list of what data may hold; it was not run"):
+        load_pickle(path)
+    assert not target.exists()
+
+
+def test_a_truncated_pickle(tmp_path):
+    path = tmp_path / "p"
+    for size in (0, 10, 40):
+        path.write_bytes(pickle.dumps(np.arange(100))[:size])
+        with pytest.raises(DataError, match="not a whole pickle"):
+            load_pickle(path)
