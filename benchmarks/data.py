@@ -76,7 +76,8 @@ JOBS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any], float | None
 }  # fmt: skip
 
 
-def serve(connection: Connection, name: str, source: Path) -> None:
+def serve(connection: Connection, name: str, source: Path, threads: int) -> None:
+    torch.set_num_threads(threads)
     warnings.simplefilter("ignore", DataWarning)
     job = JOBS[name][1]
     before = _status_megabytes("VmRSS")
@@ -102,7 +103,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             source = prepare(Path(folder))
             here, there = context.Pipe()
-            process = context.Process(target=serve, args=(there, name, source), daemon=True)
+            process = context.Process(target=serve, args=(there, name, source, options.threads), daemon=True)
             process.start()
             there.close()
             seconds, extra, peak = here.recv()

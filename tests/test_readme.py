@@ -9,6 +9,7 @@ README = Path(__file__).parent.parent / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
+@pytest.mark.filterwarnings("ignore::h2hgcn.datasets.DataWarning")  # they are part of the show
 @pytest.mark.parametrize("code", BLOCKS)
 def test_readme_code_runs(code):
     exec(compile(code, str(README), "exec"), {})
