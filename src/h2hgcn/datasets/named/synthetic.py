@@ -42,9 +42,7 @@ MAX_DEGREE = 1000
 
 _REPORT_EVERY = 50
 
-with (
-    warnings.catch_warnings()
-):  # PyTorch says once in a process that it trusts sparse tensors; batches set it off
+with warnings.catch_warnings():  # PyTorch says once in a process that it trusts sparse tensors; batches set it off
     warnings.simplefilter("ignore")
     torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.long), torch.zeros(0), (1,))
 
