@@ -7,6 +7,7 @@ import sys
 import warnings
 from typing import NamedTuple
 
+import networkx as nx
 import pytest
 
 from h2hgcn.cli import main
@@ -82,6 +83,16 @@ def test_inspect_a_file_as_json(run, tmp_path):
     assert "1 of 4 nodes have no label" in result.stderr
 
 
+def test_node_attributes_of_a_graphml_file(run, tmp_path):
+    graph = nx.path_graph(6)
+    nx.set_node_attributes(graph, {k: "even" if k % 2 == 0 else "odd" for k in graph}, "kind")
+    nx.set_node_attributes(graph, {k: float(k) for k in graph}, "size")
+    nx.write_graphml(graph, tmp_path / "g.graphml")
+    result = run("inspect", "g.graphml", "--labels", "kind", "--features", "size", "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["homophily"]["homophily"] == 0
+
+
 def test_inspect_a_dense_graph_says_something_else(run, tmp_path):
     lines = [f"{i},{j}" for i in range(120) for j in range(i) if (i * 7919 + j * 104729) % 13 < 6]
     (tmp_path / "dense.csv").write_text("\n".join(lines))
@@ -102,7 +113,8 @@ def test_inspect_cora(run, benchmark_data):
     [
         (["inspect", "nothing"], "nothing is neither a file nor one of the datasets disease, "),
         (["inspect", "cora"], "ind.cora.allx"),
-        (["inspect", "disease", "--labels", "bad.csv"], "--labels are for a graph of your own"),
+        (["inspect", "disease", "--labels", "bad.csv"], "--labels: only for a graph of your own"),
+        (["inspect", "disease", "--unlinked", "keep"], "--unlinked: only for"),
         (["inspect", "disease", "--graph", "3"], "--graph is for collections"),
         (["inspect", "bad.csv"], "bad.csv, line 3: 1 field where the first line has 2"),
         (["inspect", "bad.csv", "--source", "a"], "--source and --target belong together"),

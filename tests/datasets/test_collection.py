@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.named.collection import FlatCollection
+from h2hgcn.errors import DataError
 
 
 def random_graphs(seed, count):

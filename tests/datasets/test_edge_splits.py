@@ -6,9 +6,13 @@ from hypothesis import strategies as st
 from samples import random_graph
 from torch_geometric.data import Data
 
-from h2hgcn.datasets import DataError, draw_negatives, load_dataset, split_edges
+from h2hgcn.datasets import DataError, DataWarning, draw_negatives, load_dataset, load_graph, split_edges
 from h2hgcn.datasets.splits.edges import _clean_negatives
 from h2hgcn.datasets.splits.pairs import PairSpace
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the legacy split has", "ignore:.* edges leave none", "ignore:the edges.*"
+)
 
 PARTS = ("train", "val", "test", "val_neg", "test_neg")
 
@@ -106,7 +110,7 @@ def test_negatives_to_train_with(protocol):
     assert any(a == b for a, b in possible) == (protocol == "legacy")
     again = draw_negatives(split, 2000, np.random.default_rng(0))
     np.testing.assert_array_equal(drawn, again)
-    assert len(draw_negatives(split, 5, np.random.RandomState(0))) == 5
+    assert np.array_equal(draw_negatives(split, 5, np.random.RandomState(3)), draw_negatives(split, 5, 3))
 
 
 def test_dense_graphs_number_the_absent_pairs():
@@ -132,6 +136,24 @@ def test_legacy_splits_are_the_published_ones(benchmark_data, name):
         np.testing.assert_array_equal(getattr(split, part), published[part])
 
 
+def test_weights_stay_with_their_edges():
+    graph = load_graph([(3, 1, 0.5), (1, 2, 2.0), (0, 3, 4.0), (2, 3, 8.0)])
+    split = split_edges(graph, 0.25, 0.25)
+    known = {(1, 3): 0.5, (1, 2): 2.0, (0, 3): 4.0, (2, 3): 8.0}
+    index, weights = split.train_edge_index(), split.train_edge_weight()
+    assert index.shape[1] == len(weights) == 4
+    assert [known[tuple(sorted(pair))] for pair in index.T.tolist()] == weights.tolist()
+    assert split_edges(graph_of(4, [(0, 1)]), 0, 0).train_edge_weight() is None
+
+
+def test_faults_are_said():
+    looped = graph_of(9, [(0, 0), (0, 1), (1, 2), (3, 4), (5, 6)])
+    with pytest.warns(DataWarning, match="1 self-pairs among its edges"):
+        split_edges(looped, 0, 0.2, protocol="legacy")
+    with pytest.warns(DataWarning, match="2 edges leave none for val=0.05"):
+        split_edges(graph_of(3, [(0, 1), (1, 2)]), 0.05, 0.5)
+
+
 def test_repr_names_sizes_and_seed():
     text = repr(split_edges(graph_of(4, [(0, 1), (1, 2)]), 0, 0.5, seed=9))
     assert "train=1" in text
@@ -147,6 +169,7 @@ def test_repr_names_sizes_and_seed():
         ({"val": 0.5, "test": 0.5}, "leave something to train on"),
         ({"val": -0.1}, "val=-0.1"),
         ({"seed": -1}, "seed=-1"),
+        ({"seed": "a"}, "seed='a' must be an integer"),
     ],
 )
 def test_bad_options(options, message):

@@ -73,6 +73,8 @@ def test_generated_graphs_are_always_there(no_data):
     graph = load_dataset("disease")
     assert graph.name == "disease"
     assert graph.directed is False
+    assert graph.notes == []
+    assert load_dataset("Disease").name == "disease"
     assert DATASETS["disease"].is_here()
     assert DATASETS["synthetic"].is_here()
     assert not DATASETS["cora"].is_here()
@@ -84,5 +86,5 @@ def test_pyg_objects_come_back_as_they_are():
 
 
 def test_unknown_names():
-    with pytest.raises(DataError, match="'cora2' is not a known dataset; there are disease, "):
+    with pytest.raises(DataError, match=r"'cora2' is not a known dataset \(did you mean cora\?\); there are disease, "):
         load_dataset("cora2")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from h2hgcn.datasets import DataError, DataWarning, load_graph
+from h2hgcn.datasets import DataError, DataWarning, load_graph, task_features
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2hgcn.datasets.DataWarning")
 
@@ -181,6 +181,55 @@ def test_what_was_left_out_or_made_up_is_said(tmp_path):
     assert graph.x.shape == (3, len(graph.feature_names))
 
 
+def test_weights_and_triples_in_memory():
+    pairs = [("a", "b"), ("b", "c")]
+    triples = [(a, b, w) for (a, b), w in zip(pairs, [0.5, 2], strict=True)]
+    for graph in (load_graph(pairs, weights=[0.5, 2]), load_graph(triples), load_graph([*triples, ("c", "d", 1)])):
+        assert graph.edge_weight[:4].tolist() == [0.5, 0.5, 2, 2]
+    assert "edge_weight" not in load_graph(triples, weights=False)
+    assert load_graph([(0, 1, 5), (1, 2, 7)]).node_ids.tolist() == [0, 1, 2]
+    with pytest.raises(DataError, match="3 weights for 2 edges"):
+        load_graph(pairs, weights=[1, 2, 3])
+    with pytest.raises(DataError, match="int, str; use integers alone, or texts alone"):
+        load_graph([("a", 1), (1, "1")])
+    with pytest.raises(DataError, match="all be pairs"):
+        load_graph([("a", "b"), ("a", "b", 1)])
+
+
+def test_more_that_is_said(tmp_path):
+    words = write(tmp_path / "w.csv", "person,friend\nann,bob\nbob,eve\n")
+    assert "the first line is taken for an edge" in load_graph(words).notes[0]
+    scores = write(tmp_path / "s.txt", "protein1 protein2 combined_score\na b 3\nb c 4\n")
+    assert "not used: column 'combined_score'" in " ".join(load_graph(scores, header=True).notes)
+    assert "200 of 203 nodes have no edge" in " ".join(load_graph([(0, 1), (1, 2)], np.zeros((203, 2))).notes)
+    matrix = sp.csr_array(np.array([[0, 2], [2, 0]]))
+    assert "the values of the matrix are taken for edge weights" in load_graph(matrix).notes
+    edges = write(tmp_path / "e.csv", "a,b\n")
+    features = write(tmp_path / "f.csv", "id,v\na,1\nb,2\nz,3\n")
+    assert "1 nodes with features but no edge were dropped" in load_graph(edges, features, unlinked="drop").notes
+
+
+def test_a_header_of_any_words_above_known_ids(tmp_path):
+    edges = write(tmp_path / "e.csv", "ann,bob\nbob,eve\n")
+    labels = write(tmp_path / "l.csv", "company,risk\nann,high\nbob,low\neve,low\n")
+    graph = load_graph(edges, labels=labels)
+    assert graph.label_names == ["high", "low"]
+    assert graph.y.tolist() == [0, 1, 1]
+    numbered = write(tmp_path / "n.csv", "1,2\n")
+    codes = write(tmp_path / "c.csv", "who,what\n1,x\n2,y\n")
+    assert load_graph(numbered, labels=codes).y.tolist() == [0, 1]
+
+
+def test_made_up_features_do_not_tell_of_hidden_edges():
+    graph = load_graph([(0, 1), (1, 2), (2, 3)])
+    fewer = torch.tensor([[0, 1], [1, 0]])
+    torch.testing.assert_close(task_features(graph, "lp", fewer)[3], task_features(graph, "lp", fewer)[2])
+    assert not torch.equal(task_features(graph, "lp", fewer), graph.x)
+    torch.testing.assert_close(task_features(graph, "nc"), graph.x)
+    with pytest.raises(DataError, match="task='foo' is not known"):
+        task_features(graph, "foo")
+
+
 def test_a_list_of_both_directions_is_not_a_list_of_repetitions():
     graph = load_graph([(0, 1), (1, 0), (1, 2), (2, 1)])
     assert graph.notes[0] == "every edge is listed in both directions: 2 undirected edges"
@@ -259,7 +308,7 @@ def test_unknown_columns(tmp_path, options):
 
 
 BAD_FEATURES = {
-    "id,v\na,1\n": "node 'b' has edges, but no features",
+    "id,v\na,1\n": "node 'b' has no features",
     "id,v\na,1\nb,2\nb,3\n": "line 4: the id 'b' comes a second time",
     "id,v\na,1\nb,nan\n": "line 3: no finite number in column 'v'",
     "id,v\na,1\nb,2\nz,3\n": "line 4: 'z' has features, but no edge",

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.folders import cache_folder, data_root
 from h2hgcn.datasets.named.download import DownloadError, download, unzip
 from h2hgcn.datasets.named.pickles import load_pickle
 from h2hgcn.datasets.named.source_files import SourceFile, SourceFolder
+from h2hgcn.errors import DataError
 
 CONTENT = bytes(range(256)) * 4000
 

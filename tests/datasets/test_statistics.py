@@ -8,7 +8,6 @@ from samples import seeds
 from scipy.stats import zipf
 from torch_geometric.data import Data
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.inspection.clustering import measure_clustering
 from h2hgcn.datasets.inspection.degree_tail import fit_power_law
 from h2hgcn.datasets.inspection.simple_graph import connected_components, simple_graph
@@ -18,6 +17,7 @@ from h2hgcn.datasets.inspection.statistics import (
     measure_size,
     measure_tree_likeness,
 )
+from h2hgcn.errors import DataError
 
 
 def data(graph, **attributes):

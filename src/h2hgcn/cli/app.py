@@ -11,11 +11,11 @@ import typer
 from h2hgcn.cli.datasets_command import datasets
 from h2hgcn.cli.inspect_command import inspect
 from h2hgcn.cli.output import stderr
-from h2hgcn.datasets.errors import DataError, DataWarning
+from h2hgcn.errors import DataError, DataWarning
 
 app = typer.Typer(
     name="h2hgcn",
-    help="Hyperbolic-to-hyperbolic graph convolutional networks: data, training, embeddings.",
+    help="Hyperbolic-to-hyperbolic graph convolutional networks. Today: data; training is to come.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -5,13 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
-from h2hgcn.datasets import DATASETS, DataError, load_dataset, load_graph
+from h2hgcn.errors import DataError
 
 DataFolder = Annotated[
     Path | None, typer.Option("--data", help="Folder of the named datasets. Default: $H2HGCN_DATA, else the cache.")
 ]
-Features = Annotated[Path | None, typer.Option(help="Features: a file with a node id and numbers, or .npy/.npz.")]
-Labels = Annotated[Path | None, typer.Option(help="Labels: a file with a node id and a label, or .npy/.npz.")]
+Features = Annotated[
+    str | None, typer.Option(help="Features: a file with a node id and numbers, .npy/.npz, or node attributes a,b,c.")
+]
+Labels = Annotated[
+    str | None, typer.Option(help="Labels: a file with a node id and a label, .npy/.npz, or a node attribute.")
+]
 Weights = Annotated[str | None, typer.Option(help="Column of edge weights; 'none' to take no weights.")]
 Directed = Annotated[
     bool | None, typer.Option("--directed/--undirected", help="Whether edges go one way. Default: as the file says.")
@@ -27,8 +31,8 @@ Unlinked = Annotated[str, typer.Option(help="Nodes with features or labels but n
 def open_graph(
     graph: str,
     data: Path | None = None,
-    features: Path | None = None,
-    labels: Path | None = None,
+    features: str | None = None,
+    labels: str | None = None,
     weights: str | None = None,
     directed: bool | None = None,
     source: str | None = None,
@@ -37,19 +41,29 @@ def open_graph(
     unlinked: str = "error",
 ) -> Any:
     """A named dataset or the graph of a file."""
+    from h2hgcn.datasets import DATASETS, load_dataset, load_graph
+
     own = {"--features": features, "--labels": labels, "--weights": weights, "--directed": directed, "--source": source,
-           "--target": target, "--header": header}  # fmt: skip
+           "--target": target, "--header": header,
+           "--unlinked": None if unlinked == "error" else unlinked}  # fmt: skip
     if graph in DATASETS and not Path(graph).is_file():
         given = [flag for flag, value in own.items() if value is not None]
         if given:
-            raise DataError(f"{', '.join(given)} are for a graph of your own; {graph} is a named dataset")
+            raise DataError(f"{', '.join(given)}: only for a graph of your own; {graph} is a named dataset")
         return load_dataset(graph, data)
     if not Path(graph).exists():
         raise DataError(f"{graph} is neither a file nor one of the datasets {', '.join(DATASETS)}")
     if (source is None) != (target is None):
         raise DataError("--source and --target belong together; give both or none")
+    chosen: Any = features
+    if features is not None and _has_attributes(graph) and not Path(features).exists():
+        chosen = features.split(",")
     columns = None if source is None or target is None else (source, target)
     return load_graph(
-        Path(graph), features, labels, False if weights == "none" else weights, directed,
+        Path(graph), chosen, labels, False if weights == "none" else weights, directed,
         columns=columns, header=header, unlinked=unlinked,  # type: ignore[arg-type]  # checked there
     )  # fmt: skip
+
+
+def _has_attributes(graph: str) -> bool:
+    return Path(graph).suffix.lower() in (".graphml", ".gexf")

@@ -1,7 +1,7 @@
 """``h2hgcn inspect``: what a graph looks like, and whether hyperbolic geometry suits it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -19,8 +19,10 @@ from h2hgcn.cli.graph_options import (
     open_graph,
 )
 from h2hgcn.cli.output import print_json, stderr, stdout
-from h2hgcn.datasets import DataError, inspect_graph
-from h2hgcn.datasets.inspection.report import GraphReport
+from h2hgcn.errors import DataError
+
+if TYPE_CHECKING:
+    from h2hgcn.datasets import GraphReport
 
 
 def inspect(
@@ -43,18 +45,21 @@ def inspect(
 
     Examples: h2hgcn inspect disease; h2hgcn inspect my.csv --labels labels.csv --plot shape.png
     """
+    from h2hgcn.datasets import inspect_graph
+
     opened = open_graph(graph, data, features, labels, weights, directed, source, target, header, unlinked)
     chosen = _one_graph(graph, opened, member)
+    title = graph if member is None else f"{graph}, graph {member}"
     with stderr.status("measuring"):
         report = inspect_graph(chosen, seed=seed)
     if plot is not None:
-        from h2hgcn.datasets.inspection.plot import plot_inspection
+        from h2hgcn.datasets.inspection import plot_inspection
 
         plot_inspection(chosen, report, plot)
     if json:
-        print_json({"graph": graph, **report.to_dict()})
+        print_json({"graph": graph, "member": member, **report.to_dict()})
     else:
-        _print_report(graph, report)
+        _print_report(title, report)
     if plot is not None:
         stderr.print(f"Picture: {plot}", highlight=False)
 
@@ -73,7 +78,7 @@ def _one_graph(name: str, opened: Any, member: int | None) -> Any:
     return graph
 
 
-def _print_report(name: str, report: GraphReport) -> None:
+def _print_report(name: str, report: "GraphReport") -> None:
     stdout.print(f"[bold]{name}[/]\n")
     table = Table(box=None, show_header=False, pad_edge=False)
     for what, value in _rows(report):
@@ -93,7 +98,7 @@ def _print_list(title: str, entries: tuple[str, ...]) -> None:
         stdout.print(f"- {entry}", highlight=False)
 
 
-def _rows(report: GraphReport) -> list[tuple[str, str]]:
+def _rows(report: "GraphReport") -> list[tuple[str, str]]:
     size, degrees, tree, shape = report.size, report.degrees, report.tree_likeness, report.hyperbolicity
     rows = [
         ("nodes", f"{size.nodes:,}"),
@@ -119,21 +124,21 @@ def _rows(report: GraphReport) -> list[tuple[str, str]]:
     return rows
 
 
-def _tail(report: GraphReport) -> str:
+def _tail(report: "GraphReport") -> str:
     degrees = report.degrees
     held = f"1 % of the nodes hold {_percent(degrees.top_share)} of the edge ends"
-    if degrees.tail is None:
-        return held
+    if degrees.tail is None or not degrees.tail.is_convincing(degrees.max or 0):
+        return f"no power law; {held}"
     return f"power law with exponent {degrees.tail.exponent:.2f} from degree {degrees.tail.first_degree} on; {held}"
 
 
-def _clustering(report: GraphReport) -> str:
+def _clustering(report: "GraphReport") -> str:
     clustering = report.clustering
     sampled = " (sampled)" if clustering.sampled else ""
     return f"mean {_number(clustering.average)}, transitivity {_number(clustering.transitivity)}{sampled}"
 
 
-def _delta(report: GraphReport) -> str:
+def _delta(report: "GraphReport") -> str:
     shape = report.hyperbolicity
     largest = f"{shape.delta:g}" if shape.exact else f"at least {shape.delta:g} (sampled)"
     if shape.mean is None:

@@ -1,6 +1,5 @@
 """Named graphs, collections, a person's own files, splits, and a look at a graph's geometry."""
 
-from h2hgcn.datasets.errors import DataError, DataWarning
 from h2hgcn.datasets.inspection import GraphReport, inspect_graph
 from h2hgcn.datasets.named import DATASETS, GraphCollection, load_dataset
 from h2hgcn.datasets.own import load_graph
@@ -14,6 +13,7 @@ from h2hgcn.datasets.splits import (
     split_nodes,
 )
 from h2hgcn.datasets.structural import task_features
+from h2hgcn.errors import DataError, DataWarning
 
 __all__ = [
     "DATASETS",

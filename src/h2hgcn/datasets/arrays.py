@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from h2hgcn.datasets.errors import DataError
+from h2hgcn.errors import DataError
 
 
 def load_arrays(path: Path) -> Any:

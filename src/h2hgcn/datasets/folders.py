@@ -5,7 +5,7 @@ from pathlib import Path
 
 import platformdirs
 
-from h2hgcn.datasets.errors import DataError
+from h2hgcn.errors import DataError
 
 ROOT_VARIABLE = "H2HGCN_DATA"
 CACHE_VARIABLE = "H2HGCN_CACHE"

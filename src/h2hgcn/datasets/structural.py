@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.utils import degree
 
+from h2hgcn.errors import DataError
+
 # The cap of HGCN's one-hot degree; larger degrees share the last column.
 DEGREE_CAP = 5
 
@@ -28,9 +30,14 @@ def structural_features(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, lis
 def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Tensor:
     """The features of a graph for ``"lp"`` or ``"nc"``.
 
-    For labels to be predicted, columns that they were made from (``graph.label_columns``) are left out. Where the
-    dataset asks for it (Airport), the one-hot degree of ``edge_index``, the graph to train on, and a constant follow.
+    For labels to be predicted, columns that they were made from (``graph.label_columns``) are left out. Structural
+    features are made anew from ``edge_index``, the graph to train on, since degrees would tell of edges to be
+    predicted. Where the dataset asks for it (Airport), its one-hot degree and a constant follow.
     """
+    if task not in ("lp", "nc"):
+        raise DataError(f"task={task!r} is not known; use 'lp' or 'nc'")
+    if getattr(graph, "structural", False):  # made from the graph, so to be made anew without the edges to be predicted
+        return graph.x if edge_index is None else structural_features(edge_index, graph.num_nodes)[0]
     x: Tensor = graph.x
     hidden = getattr(graph, "label_columns", None) if task == "nc" else None
     if hidden:

@@ -14,6 +14,7 @@ from h2hgcn.layers.adjacency import adjacency_of
 from h2hgcn.layers.features import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.layers.h2h_conv import H2HConv
 from h2hgcn.layers.kernels import exp_origin_parts
+from h2hgcn.layers.spaces import Space
 
 
 class H2HGCN(nn.Module):
@@ -36,6 +37,8 @@ class H2HGCN(nn.Module):
             the factor for the distances that leave.
         learn_curvature: Whether ``curvature`` is only where it starts.
     """
+
+    space: Space = "lorentz"
 
     def __init__(
         self,

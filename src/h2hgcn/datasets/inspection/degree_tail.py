@@ -17,6 +17,10 @@ STEEPEST = 10.0
 MOST_STARTS = 100
 
 
+# Beyond this distance from the data, a power law is a line drawn through anything.
+CLOSE_FIT = 0.1
+
+
 @dataclass(frozen=True)
 class PowerLaw:
     """``P(degree = x) ∝ x^-exponent`` from ``first_degree`` on, where ``nodes`` nodes lie.
@@ -29,6 +33,10 @@ class PowerLaw:
     first_degree: int
     nodes: int
     distance: float
+
+    def is_convincing(self, largest_degree: int) -> bool:
+        """Whether the fit is close, and holds over a tenfold range of degrees."""
+        return self.distance <= CLOSE_FIT and largest_degree >= 10 * self.first_degree
 
 
 def fit_power_law(degrees: NDArray[np.int64]) -> PowerLaw | None:

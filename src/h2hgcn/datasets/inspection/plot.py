@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.inspection.report import GraphReport
 from h2hgcn.datasets.inspection.simple_graph import simple_graph
+from h2hgcn.errors import DataError
 
 FORMATS = (".pdf", ".png", ".svg")
 

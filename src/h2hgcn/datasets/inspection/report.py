@@ -18,6 +18,7 @@ from h2hgcn.datasets.inspection.statistics import (
     measure_tree_likeness,
 )
 from h2hgcn.datasets.inspection.verdict import Verdict, judge
+from h2hgcn.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class GraphReport:
 
 def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphReport:
     """Measures a PyG graph; ``effort`` stretches the budgets of searches and samples, and the time with them."""
+    if not hasattr(graph, "edge_index"):
+        raise DataError(
+            f"inspect_graph takes one PyG graph, not a {type(graph).__name__}; load it, or take one of many"
+        )
     simple = simple_graph(graph)
     components = connected_components(simple)
     directed = bool(getattr(graph, "directed", False))
@@ -56,7 +61,7 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
         tree_likeness=tree,
         homophily=homophily,
         hyperbolicity=shape,
-        verdict=judge(size, degrees, tree, homophily, shape, directed),
+        verdict=judge(size, degrees, tree, homophily, shape, directed, getattr(graph, "edge_weight", None) is not None),
         directed=directed,
         seed=seed,
     )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.compiled import compiled
-from h2hgcn.datasets.errors import DataError
+from h2hgcn.errors import DataError
 
 
 class SimpleGraph(NamedTuple):

@@ -45,11 +45,14 @@ def judge(
     homophily: LabelHomophily | None,
     shape: Hyperbolicity,
     directed: bool = False,
+    weighted: bool = False,
 ) -> Verdict:
     outlook, why = _judge_shape(size, degrees, tree, shape)
     sentences = [*why, _LINK_PREDICTION[outlook], *_node_classification(outlook, homophily)]
     if directed:
         sentences.append("The edges have a direction, which was ignored here: distances go both ways.")
+    if weighted:
+        sentences.append("The edges have weights, which were ignored here: every edge is one step.")
     return Verdict(
         outlook,
         tuple(sentences),
@@ -81,8 +84,8 @@ def _judge_shape(
         )
     if shape.relative_mean <= FAR_FROM_TREE and noise <= MERE_NOISE:
         return "possible", (
-            "Hyperbolic geometry may help in low dimension: distances are nearer to a tree's than those of a random "
-            "graph of like degrees, but no tree describes them well.",
+            "Hyperbolic geometry may help in low dimension: distances are nearer to a tree's than those of grids, "
+            "cycles and random graphs without hubs, but no tree describes them well.",
             *(["A few hubs hold many of the edges, as in a hierarchy, which speaks for it."] * _has_hubs(degrees)),
         )
     if (tree.forest_share or 0) >= MOSTLY_FOREST and (degrees.max or 0) > 2:
@@ -91,8 +94,8 @@ def _judge_shape(
             "branches, and no tree describes the distances between them.",
         )
     return "unlikely", (
-        "Hyperbolic geometry is unlikely to help: distances are no closer to those of a tree than in random graphs, "
-        "grids and cycles.",
+        "Hyperbolic geometry is unlikely to help: distances are no closer to those of a tree than in grids, cycles and "
+        "random graphs without hubs.",
         *(["A few hubs hold many of the edges, so a try in low dimension may still be worth it."] * _has_hubs(degrees)),
     )
 
@@ -100,9 +103,9 @@ def _judge_shape(
 def _judge_forest(size: Size, degrees: Degrees, shape: Hyperbolicity) -> tuple[Outlook, tuple[str, ...]]:
     what = f"This graph is a {'tree' if size.components == 1 else 'forest, a tree in every component'} (δ = 0)"
     if (degrees.max or 0) <= 2:
-        return "possible", (f"{what} without branches: a line fits its paths as well as hyperbolic space does.",)
+        return "unlikely", (f"{what} without branches: a line fits its paths as well as hyperbolic space does.",)
     if shape.diameter <= 2:
-        return "possible", (f"{what} of at most two steps, a star: every geometry fits it.",)
+        return "unlikely", (f"{what} of at most two steps, a star: every geometry fits it.",)
     return "likely", (
         f"{what}, and hyperbolic geometry is likely to help: hyperbolic space fits trees with few dimensions.",
     )

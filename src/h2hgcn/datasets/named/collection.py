@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
-from h2hgcn.datasets.errors import DataError
+from h2hgcn.errors import DataError
 
 
 class GraphCollection(Dataset):  # type: ignore[misc]

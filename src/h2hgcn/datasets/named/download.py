@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from h2hgcn.datasets.atomic import atomic_write
-from h2hgcn.datasets.errors import DataError
+from h2hgcn.errors import DataError
 
 _TIMEOUT_SECONDS = 30
 _CHUNK = 1 << 18

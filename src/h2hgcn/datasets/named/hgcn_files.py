@@ -10,9 +10,9 @@ from torch_geometric.data import Data
 from torch_geometric.utils import coalesce
 
 from h2hgcn.datasets.arrays import load_arrays
-from h2hgcn.datasets.errors import DataError, DataWarning
 from h2hgcn.datasets.named.source_files import SourceFile, SourceFolder
 from h2hgcn.datasets.structural import structural_features
+from h2hgcn.errors import DataError, DataWarning
 
 _ADDRESS = "https://raw.githubusercontent.com/HazyResearch/hgcn/master/data"
 
@@ -55,6 +55,7 @@ def load_disease_file(name: str, root: str | Path | None = None) -> Data:
         data.x = torch.from_numpy(_load_sparse(features).toarray().astype(np.float32))
         return data
     data.x, data.feature_names = structural_features(data.edge_index, data.num_nodes)
+    data.structural = True
     note = (
         f"{features.name} is not in {folder}: {name} has structural features instead (degree, one-hot degree, "
         "constant), and its figures cannot be compared with published ones"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from h2hgcn.datasets.errors import DataError
+from h2hgcn.errors import DataError
 
 # NumPy's own way to rebuild an array, asked for without its private module.
 _REBUILD_ARRAY = np.empty(0).__reduce__()[0]

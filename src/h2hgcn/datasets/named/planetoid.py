@@ -9,9 +9,9 @@ from torch_geometric.data import Data
 from torch_geometric.datasets import Planetoid
 from torch_geometric.utils import coalesce, index_to_mask
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.named.pickles import load_pickle
 from h2hgcn.datasets.named.source_files import SourceFile, SourceFolder
+from h2hgcn.errors import DataError
 
 _NUM_VALIDATION = 500
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.folders import cache_folder, data_root, is_writable
 from h2hgcn.datasets.named.download import DownloadError, download, sha256_of, unzip
+from h2hgcn.errors import DataError
 
 
 @dataclass(frozen=True)

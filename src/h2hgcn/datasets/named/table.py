@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from rich.console import Console
 from rich.progress import Progress
 from torch_geometric.data import Data, Dataset
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.folders import cache_folder
 from h2hgcn.datasets.named.collection import GraphCollection
 from h2hgcn.datasets.named.disease import generate_disease
@@ -19,6 +19,7 @@ from h2hgcn.datasets.named.planetoid import load_planetoid, planetoid_files
 from h2hgcn.datasets.named.source_files import SourceFolder
 from h2hgcn.datasets.named.synthetic import load_synthetic
 from h2hgcn.datasets.named.tu import load_tu, tu_files
+from h2hgcn.errors import DataError
 
 Root = str | Path | None
 
@@ -36,6 +37,10 @@ class NamedDataset:
     def is_here(self, root: Root = None) -> bool:
         """Whether it can be loaded without the network."""
         return self.files is None or self.files.find(root) is not None
+
+    def can_be_downloaded(self) -> bool:
+        """Whether its files have addresses."""
+        return self.files is not None and all(file.url or file.archive for file in self.files.files)
 
 
 DATASETS = {
@@ -106,14 +111,25 @@ def load_dataset(name: str | Data | Dataset, root: Root = None) -> Any:
     """A named dataset: a PyG ``Data``, or a collection of them; a PyG object comes back as it is.
 
     Files are looked for in ``root``, else in ``$H2HGCN_DATA``, else in the cache folder, and downloaded if they are
-    in none. A graph has ``x``, ``y``, ``edge_index`` (every edge in both directions), ``name`` and ``directed``.
+    in none. A graph has ``x``, ``y``, ``edge_index`` (every edge in both directions), ``name``, ``directed`` and
+    ``notes``.
     """
     if isinstance(name, Data | Dataset):
         return name
-    if not isinstance(name, str) or name not in DATASETS:
-        raise DataError(f"{name!r} is not a known dataset; there are {', '.join(DATASETS)}, and load_graph for files")
+    name = _known_name(name)
     loaded = DATASETS[name].load(root)
     loaded.name = name
     if isinstance(loaded, Data):
         loaded.directed = False
+        loaded.notes = getattr(loaded, "notes", [])
     return loaded
+
+
+def _known_name(name: Any) -> str:
+    if isinstance(name, str) and name.lower() in DATASETS:
+        return name.lower()
+    close = get_close_matches(name.lower(), DATASETS, n=1) if isinstance(name, str) else []
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    raise DataError(
+        f"{name!r} is not a known dataset{meant}; there are {', '.join(DATASETS)}, and load_graph for your own files"
+    )

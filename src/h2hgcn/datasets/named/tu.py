@@ -12,10 +12,10 @@ from torch_geometric.datasets import TUDataset
 from torch_geometric.io import read_tu_data
 
 from h2hgcn.datasets.atomic import atomic_write
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.folders import cache_folder
 from h2hgcn.datasets.named.collection import FlatCollection
 from h2hgcn.datasets.named.source_files import SourceFile, SourceFolder
+from h2hgcn.errors import DataError
 
 # Raised when the form of the processed copies changes.
 _VERSION = 1

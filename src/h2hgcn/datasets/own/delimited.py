@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from h2hgcn.datasets.errors import DataError
+from h2hgcn.errors import DataError
 
 _DELIMITERS = ("\t", ",", ";", "|", " ")
 _SNIFFED_LINES = 50

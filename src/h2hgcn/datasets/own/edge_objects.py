@@ -6,9 +6,9 @@ import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.own.edge_list import EdgeList
 from h2hgcn.datasets.own.tables import Ids
+from h2hgcn.errors import DataError
 
 
 def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str) -> EdgeList:
@@ -27,6 +27,8 @@ def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str
                 f"{edges.where(row)}: no {key!r}, which other edges have; give it one, or pass weights=False"
             )
         edges.weights = np.asarray(given, dtype=np.float64)
+        if not isinstance(weights, str):
+            edges.notes.append(f"the edge attribute {key!r} is taken for edge weights")
     elif isinstance(weights, str):
         raise DataError(f"{origin}: no edge has an attribute {weights!r}")
     names = dict(zip(nodes, ids.tolist(), strict=True))
@@ -58,6 +60,7 @@ def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> E
     values = coo.data.astype(np.float64)
     if weights is not False and len(values) and (weights is True or np.any(values != 1)):
         edges.weights = values
+        edges.notes.append("the values of the matrix are taken for edge weights")
     return edges
 
 
@@ -81,7 +84,10 @@ def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
     return edges
 
 
-def edges_from_pairs(pairs: Any, origin: str = "the edges") -> EdgeList:
+def edges_from_pairs(pairs: Any, origin: str = "the edges", with_weights: bool = True) -> EdgeList:
+    """Edges of an array ``(k, 2)`` or ``(2, k)``, or of a list of pairs, or of triples with a weight at the end."""
+    if not hasattr(pairs, "shape"):
+        return _from_list(list(pairs), origin, with_weights)
     array = np.asarray(pairs.cpu() if hasattr(pairs, "cpu") else pairs)
     if array.ndim == 2 and array.shape[0] == 2 and array.shape[1] != 2:
         array = array.T
@@ -94,3 +100,18 @@ def edges_from_pairs(pairs: Any, origin: str = "the edges") -> EdgeList:
     ids, codes = np.unique(array, return_inverse=True)
     codes = codes.reshape(array.shape)
     return EdgeList(ids, codes[:, 0], codes[:, 1], lambda row: f"{origin}, row {row}", origin)
+
+
+def _from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeList:
+    lengths = {len(pair) if isinstance(pair, tuple | list) else 0 for pair in pairs}
+    if not lengths <= {2} and not lengths <= {3}:
+        raise DataError(f"{origin} must all be pairs of nodes, or all be triples of two nodes and a weight")
+    kinds = {type(node) for pair in pairs for node in pair[:2]}
+    if not kinds <= {int, np.int64, np.int32} and not kinds <= {str, np.str_}:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise DataError(f"{origin} name nodes by {names}; use integers alone, or texts alone")
+    array = np.array([pair[:2] for pair in pairs]).reshape(-1, 2)
+    edges = edges_from_pairs(array.astype(np.int64) if not len(array) else array, origin)
+    if with_weights and lengths == {3}:
+        edges.weights = np.array([float(pair[2]) for pair in pairs])
+    return edges

@@ -10,17 +10,21 @@ import scipy.io
 import scipy.sparse as sp
 
 from h2hgcn.datasets.arrays import load_arrays
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.own.edge_list import EdgeList
 from h2hgcn.datasets.own.edge_objects import edges_from_matrix, edges_from_networkx, edges_from_pairs, edges_from_pyg
 from h2hgcn.datasets.own.edge_tables import EDGE_COLUMN_NAMES, edges_from_table
 from h2hgcn.datasets.own.tables import Ids, check_is_file, read_table
+from h2hgcn.errors import DataError
 
 
 def read_edges_from(
     source: Any, weights: str | bool | None, columns: tuple[str, str] | None, header: bool | None
 ) -> EdgeList:
     """The edges of a file or of an object in memory."""
+    if weights is not None and not isinstance(weights, str | bool):
+        edges = read_edges_from(source, False, columns, header)
+        edges.weights = np.asarray(weights, dtype=np.float64)
+        return edges
     if isinstance(source, str | Path):
         return _from_file(Path(source).expanduser(), weights, columns, header)
     if columns is not None or header is not None:
@@ -31,7 +35,7 @@ def read_edges_from(
         return edges_from_matrix(source, weights, "the SciPy matrix")
     if hasattr(source, "edge_index"):
         return edges_from_pyg(source, weights)
-    return edges_from_pairs(source)
+    return edges_from_pairs(source, with_weights=weights is not False)
 
 
 def _from_file(

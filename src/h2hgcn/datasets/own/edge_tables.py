@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.own.edge_list import EdgeList
 from h2hgcn.datasets.own.tables import FileTable, shown
+from h2hgcn.errors import DataError
 
 _SOURCE_NAMES = ("source", "src", "from", "u", "head", "node1", "node_1", "id1", "id_1", "start", "subject", "parent")
 _TARGET_NAMES = ("target", "dst", "to", "v", "tail", "node2", "node_2", "id2", "id_2", "end", "object", "child")
@@ -28,9 +28,16 @@ def edges_from_table(file: FileTable, weights: str | bool | None, columns: tuple
     _refuse_forgotten_header(file, edges)
     column = _weight_column(file, weights, {source, target})
     if column is not None:
-        edges.weights = file.numbers(column)
+        edges.weights = file.numbers(column, "give every edge a number, or take no weights")
         if not isinstance(weights, str):
-            edges.notes.append(f"column {file.columns[column]!r} is taken for edge weights")
+            edges.notes.append(f"{file.called(column)} is taken for edge weights")
+    unused = [k for k in range(len(file.columns)) if k not in (source, target, column)]
+    if unused and weights is None:
+        edges.notes.append(
+            f"not used: {', '.join(file.called(k) for k in unused)}; name one as weights if it holds them"
+        )
+    if not file.has_header and ids.dtype.kind == "U":
+        edges.notes.append("the first line is taken for an edge, not for a header; say so if it is one (header=True)")
     return edges
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from h2hgcn.datasets.conventions import UNLABELLED
-from h2hgcn.datasets.errors import DataError, DataWarning
 from h2hgcn.datasets.own.edge_list import EdgeList
 from h2hgcn.datasets.own.edge_sources import read_edges_from
 from h2hgcn.datasets.own.node_tables import (
@@ -25,13 +24,14 @@ from h2hgcn.datasets.own.node_tables import (
 )
 from h2hgcn.datasets.own.tables import Ids
 from h2hgcn.datasets.structural import structural_features
+from h2hgcn.errors import DataError, DataWarning
 
 
 def load_graph(
     edges: Any,
     features: Any = None,
     labels: Any = None,
-    weights: str | bool | None = None,
+    weights: Any = None,
     directed: bool | None = None,
     *,
     columns: tuple[str, str] | None = None,
@@ -42,14 +42,14 @@ def load_graph(
 
     Args:
         edges: A file (CSV, TSV or other delimited text, also .gz; Parquet; NPZ; GraphML; GEXF; MatrixMarket), a
-            networkx graph, a SciPy matrix, a PyG ``Data``, or pairs of nodes.
+            networkx graph, a SciPy matrix, a PyG ``Data``, pairs of nodes, or triples of two nodes and a weight.
         features: A file with a node id and a number in every further column, an array or sparse matrix for the nodes
             0, 1, 2, ..., a mapping by id, or, of a graph that has node attributes, the names of some. Without, the
             structural ones (degree, one-hot capped degree, constant) are made.
         labels: A file with an id and a label, an array, a mapping, or the name of a node attribute. Nodes without a
             label get -1.
-        weights: The column (or edge attribute) that holds edge weights. None takes one that is called so, or the third
-            of three columns without a header; False takes none.
+        weights: The column (or edge attribute) that holds edge weights, or the weights themselves. None takes a column
+            that is called so, or the third of three without a header; False takes none.
         directed: Whether an edge goes one way. None asks the graph, else no.
         columns: The columns that hold source and target; else those called so, else the first two.
         header: Whether a delimited file of edges has one; None finds out.
@@ -70,6 +70,9 @@ def load_graph(
     data.directed = bool(source.directed) if directed is None else directed
     notes = list(source.notes)
     _set_edges(data, source, nodes, notes)
+    alone = len(nodes) - len(torch.unique(data.edge_index))
+    if alone:
+        notes.append(f"{alone} of {len(nodes)} nodes have no edge")
     _set_features(data, node_features, nodes, unlinked, notes)
     if node_labels is not None:
         _set_labels(data, node_labels, nodes, unlinked, notes)
@@ -93,7 +96,7 @@ def _features(source: EdgeList, features: Any) -> NodeValues | None:
         read = read_features(values)
         read.names = names
         return read
-    return read_features(features)
+    return read_features(features, source.ids)
 
 
 def _labels(source: EdgeList, labels: Any) -> NodeValues | None:
@@ -101,7 +104,7 @@ def _labels(source: EdgeList, labels: Any) -> NodeValues | None:
         return None if source.labels is None else _of_nodes(read_labels(source.labels), source)
     if source.attributes is not None and _are_names(labels):
         return read_labels(_attribute(source, labels))
-    return read_labels(labels)
+    return read_labels(labels, source.ids)
 
 
 def _of_nodes(values: NodeValues, source: EdgeList) -> NodeValues:
@@ -223,15 +226,16 @@ def _check_weights(source: EdgeList, weights: NDArray[np.float64]) -> None:
 def _set_features(data: Data, values: NodeValues | None, nodes: Ids, unlinked: Unlinked, notes: list[str]) -> None:
     if values is None:
         data.x, data.feature_names = structural_features(data.edge_index, len(nodes))
+        data.structural = True
         notes.append("no features were given; structural ones were made: degree, one-hot degree up to 5, constant")
         return
-    data.x = feature_tensor(values, aligned(values, nodes, "features", unlinked), nodes)
+    data.x = feature_tensor(values, aligned(values, nodes, "features", unlinked, notes), nodes)
     if values.names is not None:
         data.feature_names = values.names
 
 
 def _set_labels(data: Data, values: NodeValues, nodes: Ids, unlinked: Unlinked, notes: list[str]) -> None:
-    data.y, data.label_names = label_tensor(values, aligned(values, nodes, "a label", unlinked))
+    data.y, data.label_names = label_tensor(values, aligned(values, nodes, "a label", unlinked, notes))
     missing = int((data.y == UNLABELLED).sum())
     if missing:
         notes.append(f"{missing} of {len(nodes)} nodes have no label")

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from h2hgcn.datasets.arrays import load_arrays
 from h2hgcn.datasets.conventions import UNLABELLED
-from h2hgcn.datasets.errors import DataError
-from h2hgcn.datasets.own.tables import Ids, check_is_file, read_table, shown
+from h2hgcn.datasets.own.tables import FileTable, Ids, check_is_file, read_table, shown
+from h2hgcn.errors import DataError
 
 Unlinked = Literal["error", "keep", "drop"]
 
@@ -34,14 +34,17 @@ class NodeValues:
     names: list[str] | None = None
 
 
-def read_features(source: Any) -> NodeValues:
-    """Numbers for nodes: a file with an id and a number in every other column, an array, or a mapping by id."""
+def read_features(source: Any, known: Ids | None = None) -> NodeValues:
+    """Numbers for nodes: a file with an id and a number in every other column, an array, or a mapping by id.
+
+    ``known`` are the ids of the edges, by which a header of unknown words is told from a row.
+    """
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
             return _rows(_load_numbers(path), str(path))
-        file = read_table(path, known_names=_ID_NAMES)
+        file = _told_by_ids(read_table(path, known_names=_ID_NAMES), known)
         column = _id_column(file.columns)
         others = [k for k in range(len(file.columns)) if k != column]
         if not others:
@@ -61,14 +64,14 @@ def read_features(source: Any) -> NodeValues:
     return _rows(source, "the features")
 
 
-def read_labels(source: Any) -> NodeValues:
-    """Classes of nodes: a file with an id and a label, an array, or a mapping by id."""
+def read_labels(source: Any, known: Ids | None = None) -> NodeValues:
+    """Classes of nodes: a file with an id and a label, an array, or a mapping by id; ``known`` as for features."""
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
             return NodeValues(_load_labels(path), str(path), lambda row: f"{path}, row {row}")
-        file = read_table(path, known_names=_ID_NAMES | _LABEL_NAMES, text_columns=2)
+        file = _told_by_ids(read_table(path, known_names=_ID_NAMES | _LABEL_NAMES, text_columns=2), known)
         column = _id_column(file.columns)
         names = [k for k, name in enumerate(file.columns) if name.lower() in _LABEL_NAMES and k != column]
         others = names or [k for k in range(len(file.columns)) if k != column]
@@ -91,8 +94,17 @@ def read_labels(source: Any) -> NodeValues:
     return NodeValues(_label_list(array, "the labels"), "the labels", lambda row: f"the labels, row {row}")
 
 
-def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked) -> NDArray[np.int64]:
-    """For every node, the row of ``values`` that is its own, or -1."""
+def _told_by_ids(file: FileTable, known: Ids | None) -> FileTable:
+    """A first line that names no node, above one that does, is a header."""
+    if known is None or file.has_header or len(file.table) < 2:
+        return file
+    nodes = set(map(str, known.tolist()))
+    first, second = (str(value) for value in file.ids(0)[:2].tolist())
+    return file.with_header() if first not in nodes and second in nodes else file
+
+
+def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes: list[str]) -> NDArray[np.int64]:
+    """For every node, the row of ``values`` that is its own, or -1. Rows of nodes that are not there are noted."""
     if values.ids is None:
         return _by_number(values, nodes, what)
     ids = values.ids.astype(np.str_) if nodes.dtype.kind == "U" else values.ids
@@ -115,6 +127,8 @@ def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked) -> ND
             f"{_and_more(len(strangers))}; pass unlinked='keep' (--unlinked keep) to have such nodes without edges, "
             "or 'drop'"
         )
+    if len(strangers):
+        notes.append(f"{len(strangers)} nodes with {what} but no edge were dropped")
     return np.where(found, order[places] if len(ids) else -1, -1)
 
 
@@ -123,8 +137,7 @@ def feature_tensor(values: NodeValues, rows: NDArray[np.int64], nodes: Ids) -> t
     missing = np.flatnonzero(rows < 0)
     if len(missing):
         raise DataError(
-            f"{values.origin}: node {shown(nodes[missing[0]])} has edges, but no features{_and_more(len(missing))}; "
-            "add its row"
+            f"{values.origin}: node {shown(nodes[missing[0]])} has no features{_and_more(len(missing))}; add its row"
         )
     if sp.issparse(values.values):
         chosen = sp.csr_array(values.values)[rows].tocoo()

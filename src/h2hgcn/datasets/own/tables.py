@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.own.delimited import line_of_row, read_delimited
+from h2hgcn.errors import DataError
 
 Ids = NDArray[Any]  # integers or texts
 Codes = NDArray[np.int64]
@@ -71,30 +71,40 @@ class FileTable:
         self._refuse(pc.fill_null(pc.equal(values, ""), True), "no node id", "give every row one")
         return values
 
-    def numbers(self, column: int) -> NDArray[np.float64]:
-        """A column of finite numbers."""
-        values, name = self.table.column(column), self.columns[column]
+    def with_header(self) -> "FileTable":
+        """The same file, its first line read as a header."""
+        return read_table(self.path, True, text_columns=len(self.columns))
+
+    def called(self, column: int) -> str:
+        """A column as a person would call it."""
+        return f"column {self.columns[column]!r}" if self.has_header else self.columns[column]
+
+    def numbers(self, column: int, remedy: str = "") -> NDArray[np.float64]:
+        """A column of finite numbers; ``remedy`` says what to do if it is not."""
+        values = self.table.column(column)
         if not (
             pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_boolean(values.type)
         ):
-            self._refuse_text(values, column)
+            self._refuse_text(values, column, remedy)
         if pa.types.is_boolean(values.type):
             values = values.cast(pa.int8())
         values = values.cast(pa.float64())
         bad = pc.invert(pc.fill_null(pc.is_finite(values), False))
-        self._refuse(bad, f"no finite number in column {name!r}", "fill the gap, or leave the row or column out")
+        self._refuse(
+            bad, f"no finite number in {self.called(column)}", remedy or "fill the gap, or leave the row or column out"
+        )
         return values.to_numpy()
 
-    def _refuse_text(self, values: pa.ChunkedArray, column: int) -> None:
+    def _refuse_text(self, values: pa.ChunkedArray, column: int, remedy: str) -> None:
         for row, value in enumerate(values):
             try:
                 float(value.as_py())
             except (TypeError, ValueError):
+                advice = remedy or "leave the column out, or turn it into numbers (one column for each value)"
                 raise DataError(
-                    f"{self.where(row)}: column {self.columns[column]!r} holds {value.as_py()!r}, which is not a "
-                    "number; leave the column out, or turn it into numbers (one column for each value)"
+                    f"{self.where(row)}: {self.called(column)} holds {value.as_py()!r}, which is not a number; {advice}"
                 ) from None
-        raise DataError(f"{self.path}: column {self.columns[column]!r} is of type {values.type}, not a number")
+        raise DataError(f"{self.path}: {self.called(column)} is of type {values.type}, not a number")
 
     def _refuse(self, bad: pa.ChunkedArray, what: str, remedy: str) -> None:
         count = pc.sum(bad).as_py() or 0

@@ -1,13 +1,15 @@
 """Splits for link prediction: a clean one, and the one that HGCN's and H2H-GCN's published figures were made with."""
 
+import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.splits.legacy_shuffle import shuffle_head
 from h2hgcn.datasets.splits.pairs import Pairs, PairSpace, Ranks, contains, distinct_pairs, nth_absent
 from h2hgcn.datasets.splits.splits import EdgeSplit, Protocol, check_fractions, check_protocol, check_seed
+from h2hgcn.errors import DataError, DataWarning
 
 # Pairs are drawn and rejected up to this share of edges among all pairs; above it the absent ones are numbered.
 _SPARSE = 0.5
@@ -36,15 +38,22 @@ def split_edges(
     random.shuffle(edges)
     draw = _legacy_negatives if protocol == "legacy" else _clean_negatives
     negatives = space.pairs(draw(random, space, ranks, num_val + num_test))
+    train = edges[num_val + num_test :]
+    _warn_of_self_pairs(edges, negatives)
+    for part, share, count in (("val", val, num_val), ("test", test, num_test)):
+        if share and not count:
+            warnings.warn(f"{len(edges)} edges leave none for {part}={share}", DataWarning, stacklevel=2)
     return EdgeSplit(
-        train=edges[num_val + num_test :], val=edges[:num_val], test=edges[num_val : num_val + num_test],
+        train=train, val=edges[:num_val], test=edges[num_val : num_val + num_test],
         val_neg=negatives[:num_val], test_neg=negatives[num_val:],
         num_nodes=space.num_nodes, seed=seed, protocol=protocol, directed=directed,
+        train_weights=_train_weights(graph, space, train),
     )  # fmt: skip
 
 
-def draw_negatives(split: EdgeSplit, count: int, random: np.random.RandomState | np.random.Generator) -> Pairs:
-    """Pairs to train against, drawn afresh with replacement from all that are not training edges.
+def draw_negatives(split: EdgeSplit, count: int, random: np.random.RandomState | np.random.Generator | int) -> Pairs:
+    """``count`` pairs ``(count, 2)`` to train against, drawn afresh with replacement from all that are not training
+    edges. ``random`` is one of NumPy's generators, which goes on from call to call, or a seed.
 
     Pairs held out for validation and test may be among them, in both protocols: to leave them out would tell the
     model which pairs these are. Legacy has self-pairs, clean has none.
@@ -53,6 +62,8 @@ def draw_negatives(split: EdgeSplit, count: int, random: np.random.RandomState |
     known = np.sort(space.ranks(split.train))
     if count and len(known) >= len(space):
         raise DataError(f"all {len(space)} pairs of nodes are training edges; there are no negatives to draw")
+    if isinstance(random, int):
+        random = np.random.RandomState(random)
     integers = random.integers if isinstance(random, np.random.Generator) else random.randint
     return space.pairs(nth_absent(known, integers(0, len(space) - len(known), count, dtype=np.int64)))
 
@@ -89,6 +100,28 @@ def _clean_negatives(random: np.random.RandomState, space: PairSpace, edges: Ran
         drawn = np.concatenate([drawn, fresh[~contains(edges, fresh)]])
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]  # the first of equals, in the order drawn
     return drawn[:count]
+
+
+def _train_weights(graph: Any, space: PairSpace, train: Pairs) -> NDArray[np.float32] | None:
+    weights = getattr(graph, "edge_weight", None)
+    if weights is None:
+        return None
+    pairs = graph.edge_index.cpu().numpy().T
+    inside = np.ones(len(pairs), dtype=bool) if space.with_self else pairs[:, 0] != pairs[:, 1]
+    ranks, first = np.unique(space.ranks(space.canonical(pairs)), return_index=True)
+    values: NDArray[np.float32] = weights.cpu().numpy().astype(np.float32)[inside][first]
+    return values[np.searchsorted(ranks, space.ranks(train))]
+
+
+def _warn_of_self_pairs(edges: Pairs, negatives: Pairs) -> None:
+    counts = [int((pairs[:, 0] == pairs[:, 1]).sum()) for pairs in (edges, negatives)]
+    if any(counts):
+        warnings.warn(
+            f"the legacy split has {counts[0]} self-pairs among its edges and {counts[1]} among its negatives; "
+            "protocol='clean' has none",
+            DataWarning,
+            stacklevel=3,
+        )
 
 
 def _check_enough(absent: int, count: int) -> None:

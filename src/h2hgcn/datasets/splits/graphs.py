@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.folders import cache_folder, data_root
 from h2hgcn.datasets.named.tu import TU_FACTS
 from h2hgcn.datasets.splits.splits import GraphSplit, check_protocol, check_seed
+from h2hgcn.errors import DataError
 
 # The share of what is left after the test fold that selects hyper-parameters, as in the fair comparison.
 _INNER_VALIDATION = 0.1

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.datasets.conventions import UNLABELLED
-from h2hgcn.datasets.errors import DataError, DataWarning
 from h2hgcn.datasets.splits.splits import Indices, NodeProtocol, NodeSplit, check_fractions, check_protocol, check_seed
+from h2hgcn.errors import DataError, DataWarning
 
 # The shares of validation and test that each dataset is published with, as HGCN's function takes them.
 _PUBLISHED = {"disease": (0.10, 0.60), "disease_lp": (0.10, 0.60), "disease_nc": (0.10, 0.60), "airport": (0.15, 0.15)}

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2hgcn.datasets.errors import DataError
 from h2hgcn.datasets.splits.pairs import Pairs, PairSpace
+from h2hgcn.errors import DataError
 
 Protocol = Literal["clean", "legacy"]
 NodeProtocol = Literal["clean", "legacy", "planetoid"]
@@ -20,10 +20,11 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class EdgeSplit:
-    """Pairs ``(k, 2)`` to train, validate and test on, and as many pairs without an edge to validate and test against.
+    """Pairs of nodes (NumPy arrays ``(k, 2)``) to train, validate and test on, and as many pairs without an edge to
+    validate and test against.
 
-    The graph that an encoder may see is made of ``train`` alone: ``train_edge_index``. Negatives to train with are
-    not part of a split, but drawn afresh: ``draw_negatives``.
+    The graph that an encoder may see is made of ``train`` alone: ``train_edge_index`` and ``train_edge_weight``, as
+    PyG wants them. Negatives to train with are not part of a split, but drawn afresh: ``draw_negatives``.
     """
 
     train: Pairs
@@ -35,6 +36,16 @@ class EdgeSplit:
     seed: int
     protocol: Protocol
     directed: bool = False
+    train_weights: NDArray[np.float32] | None = None
+
+    def train_edge_weight(self) -> Tensor | None:
+        """The weights of ``train_edge_index``, if the graph has any."""
+        if self.train_weights is None:
+            return None
+        weights = torch.from_numpy(self.train_weights)
+        if self.directed:
+            return weights
+        return torch.cat([weights, weights[torch.from_numpy(self.train[:, 0] != self.train[:, 1])]])
 
     def train_edge_index(self) -> Tensor:
         """The training graph as PyG wants it, both directions of undirected edges."""
@@ -91,11 +102,12 @@ def check_fractions(val: float, test: float) -> None:
 
 
 def check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**32:
-        raise DataError(f"seed={seed} must lie between 0 and {2**32 - 1}")
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+        raise DataError(f"seed={seed!r} must be an integer between 0 and {2**32 - 1}")
 
 
 def _summary(split: Any, arrays: tuple[str, ...]) -> str:
     sizes = ", ".join(f"{name}={len(getattr(split, name))}" for name in arrays)
-    rest = ", ".join(f"{f.name}={getattr(split, f.name)!r}" for f in fields(split) if f.name not in arrays)
+    others = [f.name for f in fields(split) if f.name not in (*arrays, "train_weights")]
+    rest = ", ".join(f"{name}={getattr(split, name)!r}" for name in others)
     return f"{type(split).__name__}({sizes}; {rest})"

@@ -1,0 +1,8 @@
+"""Tasks: what is predicted, the loss, the metrics, and which of them selects."""
+
+from h2hgcn.tasks.graph_classification import GraphClassification
+from h2hgcn.tasks.link_prediction import LinkPrediction
+from h2hgcn.tasks.node_classification import NodeClassification
+from h2hgcn.tasks.trivial import trivial_link_scores
+
+__all__ = ["GraphClassification", "LinkPrediction", "NodeClassification", "trivial_link_scores"]

@@ -1,0 +1,52 @@
+"""What stands on an encoder: decoders that follow from its space."""
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch_geometric.nn import global_mean_pool
+
+from h2hgcn.layers import CentroidDistance, FermiDiracDecoder
+from h2hgcn.layers.spaces import as_lorentz, check_space, squared_distance
+
+
+class LinkHead(nn.Module):
+    """Logits of links between points of any space, by the Fermi-Dirac decoder."""
+
+    def __init__(self, encoder: Any, r: float = 2.0, t: float = 1.0, learnable: bool = True) -> None:
+        super().__init__()
+        self.decoder = FermiDiracDecoder(r, t, learnable, squared_distance(check_space(encoder.space)))
+
+    def forward(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+        """Logits of ``pairs (k, 2)`` of rows of ``points``."""
+        return self.decoder(points[pairs[:, 0]], points[pairs[:, 1]], distance_scale=distance_scale)
+
+
+class ClassHead(nn.Module):
+    """Logits of classes, of nodes or, with ``batch``, of graphs.
+
+    On hyperbolic points: distances to learnt centroids into a linear classifier (Dai et al. 2021, section 4.4). On
+    Euclidean ones the linear classifier alone, after a mean over each graph.
+    """
+
+    def __init__(self, encoder: Any, num_classes: int, num_centroids: int = 100, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.space = check_space(encoder.space)
+        hyperbolic = self.space != "euclidean"
+        self.centroids = CentroidDistance(encoder.dim, num_centroids) if hyperbolic else None
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(num_centroids if hyperbolic else encoder.dim, num_classes)
+
+    def forward(
+        self,
+        points: Tensor,
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+        distance_scale: Tensor | float = 1.0,
+    ) -> Tensor:
+        if self.centroids is not None:
+            points = as_lorentz(points, self.space)
+            hidden = self.centroids(points, batch, num_graphs, distance_scale=distance_scale)
+        else:
+            hidden = points if batch is None else global_mean_pool(points, batch, num_graphs)
+        logits: Tensor = self.classifier(self.dropout(hidden))
+        return logits

@@ -1,0 +1,115 @@
+"""Link prediction: which pairs of nodes are joined?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from h2hgcn.datasets import DataError, EdgeSplit, draw_negatives, split_edges, task_features
+from h2hgcn.datasets.splits.splits import Protocol
+from h2hgcn.layers import prepare_adjacency
+from h2hgcn.tasks.heads import LinkHead
+from h2hgcn.tasks.metrics import link_metrics
+from h2hgcn.tasks.problem import Metrics, Model
+from h2hgcn.tasks.scaling import FeatureScaling, Scaling
+
+
+@dataclass(frozen=True)
+class LinkPrediction:
+    """The Fermi-Dirac decoder on the distances of points (Dai et al. 2021, Eq. 14), trained against fresh negatives.
+
+    Args:
+        val, test, protocol, split_seed: Of the split, see ``split_edges``.
+        negatives: Negatives a training edge.
+        message_share: Each epoch a random share of the training edges carries messages and the others are predicted;
+            None, as in the paper, does both with all of them. A share keeps a model from learning that what it
+            predicts has just been averaged, which matters in trees.
+        scaling, feature_length: Of the features, see ``FeatureScaling``.
+        r, t, learn_decoder: Of the decoder, see ``FermiDiracDecoder``.
+    """
+
+    val: float = 0.05
+    test: float = 0.1
+    protocol: Protocol = "clean"
+    split_seed: int = 1234
+    negatives: int = 1
+    message_share: float | None = None
+    scaling: Scaling = "raw"
+    feature_length: float = 1.0
+    r: float = 2.0
+    t: float = 1.0
+    learn_decoder: bool = True
+
+    def bind(self, data: Any) -> "LinkProblem":
+        """The task on a graph, its edges split."""
+        split = split_edges(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
+        for part in ("train", "val", "test"):
+            if not len(getattr(split, part)):
+                raise DataError(
+                    f"no edge is left for the {part} part of {len(split.train) + len(split.val) + len(split.test)}; "
+                    "use a larger graph, or other shares"
+                )
+        return LinkProblem(self, data, split)
+
+
+class LinkBatch(NamedTuple):
+    messages: Any
+    pairs: Tensor
+    labels: Tensor
+
+
+class LinkProblem:
+    """Link prediction on a graph that is split."""
+
+    selection_metric = "auc"
+
+    def __init__(self, task: LinkPrediction, data: Any, split: EdgeSplit) -> None:
+        if task.message_share is not None and not 0 < task.message_share < 1:
+            raise DataError(f"message_share={task.message_share} must lie between 0 and 1, or be None")
+        self.task = task
+        self.split = split
+        self.edge_index = split.train_edge_index()
+        self.x = task_features(data, "lp", self.edge_index)
+        self.in_features = self.x.shape[1]
+        self.train_pairs = torch.from_numpy(split.train)
+        self.adjacency = prepare_adjacency(self.edge_index, None, split.num_nodes)
+
+    def build(self, encoder: nn.Module) -> Model:
+        scaling = FeatureScaling(self.task.scaling, self.x, self.task.feature_length)
+        return Model(scaling, encoder, LinkHead(encoder, self.task.r, self.task.t, self.task.learn_decoder))
+
+    def batches(self, random: np.random.RandomState) -> Iterator[LinkBatch]:
+        pairs, messages = self.train_pairs, self.adjacency
+        if self.task.message_share is not None:
+            order = torch.from_numpy(random.permutation(len(pairs)))
+            count = max(1, min(len(pairs) - 1, round(self.task.message_share * len(pairs))))
+            carried = pairs[order[:count]].T
+            pairs = pairs[order[count:]]
+            both = torch.cat([carried, carried.flip(0)], 1) if not self.split.directed else carried
+            messages = prepare_adjacency(both, None, self.split.num_nodes)
+        negatives = torch.from_numpy(draw_negatives(self.split, self.task.negatives * len(pairs), random))
+        labels = torch.cat([torch.ones(len(pairs)), torch.zeros(len(negatives))])
+        yield LinkBatch(messages, torch.cat([pairs, negatives]), labels)
+
+    def points(self, model: Model, messages: Any = None) -> Tensor:
+        """The points of all nodes; messages go along the training edges unless others are given."""
+        points: Tensor = model.encoder(model.scaling(self.x), self.adjacency if messages is None else messages)
+        return points
+
+    def loss(self, model: Model, batch: LinkBatch) -> Tensor:
+        logits = model.head(self.points(model, batch.messages), batch.pairs, model.distance_scale)
+        weight = torch.where(batch.labels > 0, 1.0, 1 / self.task.negatives)
+        return F.binary_cross_entropy_with_logits(logits, batch.labels.to(logits.dtype), weight.to(logits.dtype))
+
+    @torch.no_grad()
+    def evaluate(self, model: Model, part: str) -> Metrics:
+        points = self.points(model)
+        positive, negative = (
+            model.head(points, torch.from_numpy(pairs), model.distance_scale).double().numpy()
+            for pairs in (getattr(self.split, part), getattr(self.split, f"{part}_neg"))
+        )
+        return link_metrics(positive, negative)

@@ -1,0 +1,147 @@
+"""Node classification: which class has a node?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from h2hgcn.datasets import DataError, NodeSplit, split_nodes, task_features
+from h2hgcn.datasets.splits.pairs import PairSpace, distinct_pairs, nth_absent
+from h2hgcn.datasets.splits.splits import NodeProtocol
+from h2hgcn.layers import prepare_adjacency
+from h2hgcn.tasks.heads import ClassHead, LinkHead
+from h2hgcn.tasks.metrics import class_metrics
+from h2hgcn.tasks.problem import Metrics, Model
+from h2hgcn.tasks.scaling import FeatureScaling, Scaling
+
+Selection = Literal["accuracy", "macro_f1", "f1"]
+
+
+@dataclass(frozen=True)
+class NodeClassification:
+    """Distances to learnt centroids into a softmax classifier, with a link-prediction term in the loss (Dai et al.
+    2021, section 4.4).
+
+    Args:
+        val, test, protocol, split_seed: Of the split, see ``split_nodes``.
+        num_centroids: Of the classifier on hyperbolic points.
+        link_weight: The weight of the link-prediction term; 0 leaves it out.
+        class_weights: Whether rare classes count as much as frequent ones.
+        selection: The metric that selects; None takes accuracy, or the F1 of the second class where the data set asks
+            for it (``graph.selection``).
+        scaling, feature_length: Of the features, see ``FeatureScaling``.
+        head_dropout: Before the classifier.
+    """
+
+    val: float | None = None
+    test: float | None = None
+    protocol: NodeProtocol = "clean"
+    split_seed: int = 1234
+    num_centroids: int = 100
+    link_weight: float = 0.1
+    class_weights: bool = False
+    selection: Selection | None = None
+    scaling: Scaling = "raw"
+    feature_length: float = 1.0
+    head_dropout: float = 0.0
+
+    def bind(self, data: Any) -> "NodeProblem":
+        """The task on a graph, its nodes split."""
+        if getattr(data, "y", None) is None:
+            raise DataError(
+                "the graph has no labels, which node classification needs; pass labels, or choose another task"
+            )
+        split = split_nodes(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
+        for part in ("train", "val", "test"):
+            if not len(getattr(split, part)):
+                raise DataError(f"no node is left for the {part} part; label more nodes, or use other shares")
+        return NodeProblem(self, data, split)
+
+
+class NodeHead(nn.Module):
+    """The classifier, and the decoder of the link-prediction term."""
+
+    def __init__(self, classes: ClassHead, links: LinkHead | None) -> None:
+        super().__init__()
+        self.classes = classes
+        self.links = links
+
+    def forward(self, points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+        """Logits of the classes."""
+        logits: Tensor = self.classes(points, distance_scale=distance_scale)
+        return logits
+
+    def link_logits(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float) -> Tensor:
+        assert self.links is not None
+        logits: Tensor = self.links(points, pairs, distance_scale)
+        return logits
+
+
+class NodeProblem:
+    """Node classification on a graph whose nodes are split."""
+
+    def __init__(self, task: NodeClassification, data: Any, split: NodeSplit) -> None:
+        self.task = task
+        self.split = split
+        self.y = data.y
+        present = np.unique(self.y.numpy()[split.train])
+        if len(present) < 2:
+            raise DataError(f"all training nodes have the class {present[0]}; there is nothing to tell apart")
+        self.num_classes = int(self.y.max()) + 1
+        self.selection_metric = task.selection or getattr(data, "selection", "accuracy")
+        if self.selection_metric == "f1" and self.num_classes != 2:
+            raise DataError(f"selection='f1' is the F1 of the second of two classes, but there are {self.num_classes}")
+        self.x = task_features(data, "nc")
+        self.in_features = self.x.shape[1]
+        self.adjacency = prepare_adjacency(data.edge_index, getattr(data, "edge_weight", None), data.num_nodes)
+        self.space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))
+        self.edges = distinct_pairs(self.space, data.edge_index.numpy().T)
+        self.edge_ranks = self.space.ranks(self.edges)
+        self.train = torch.from_numpy(split.train)
+        self.weights = self._class_weights()
+
+    def _class_weights(self) -> Tensor | None:
+        if not self.task.class_weights:
+            return None
+        counts = torch.bincount(self.y[self.train], minlength=self.num_classes)
+        return len(self.train) / (self.num_classes * counts.clamp_min(1))
+
+    def build(self, encoder: nn.Module) -> Model:
+        scaling = FeatureScaling(self.task.scaling, self.x, self.task.feature_length)
+        classes = ClassHead(encoder, self.num_classes, self.task.num_centroids, self.task.head_dropout)
+        return Model(scaling, encoder, NodeHead(classes, LinkHead(encoder) if self.task.link_weight else None))
+
+    def batches(self, random: np.random.RandomState) -> Iterator[Tensor | None]:
+        if not self.task.link_weight or not len(self.edges):
+            yield None
+            return
+        absent = random.randint(0, len(self.space) - len(self.edges), len(self.edges), dtype=np.int64)
+        negatives = self.space.pairs(nth_absent(self.edge_ranks, absent))
+        yield torch.from_numpy(np.concatenate([self.edges, negatives]))
+
+    def points(self, model: Model) -> Tensor:
+        """The points of all nodes."""
+        points: Tensor = model.encoder(model.scaling(self.x), self.adjacency)
+        return points
+
+    def loss(self, model: Model, batch: Tensor | None) -> Tensor:
+        points = self.points(model)
+        logits = model.head(points[self.train], model.distance_scale)
+        weights = None if self.weights is None else self.weights.to(logits.dtype)
+        loss = F.cross_entropy(logits, self.y[self.train], weights)
+        if batch is not None:
+            assert isinstance(model.head, NodeHead)
+            links = model.head.link_logits(points, batch, model.distance_scale)
+            labels = (torch.arange(len(batch)) < len(self.edges)).to(links.dtype)
+            loss = loss + self.task.link_weight * F.binary_cross_entropy_with_logits(links, labels)
+        return loss
+
+    @torch.no_grad()
+    def evaluate(self, model: Model, part: str) -> Metrics:
+        nodes = torch.from_numpy(getattr(self.split, part))
+        logits = model.head(self.points(model)[nodes], model.distance_scale)
+        return class_metrics(self.y[nodes].numpy(), logits.argmax(1).numpy(), self.num_classes)

@@ -1,0 +1,189 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from h2hgcn.datasets import DataError, load_dataset
+from h2hgcn.datasets.named.collection import FlatCollection
+from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.geometry import lorentz, poincare
+from h2hgcn.models import H2HGCN
+from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification, trivial_link_scores
+from h2hgcn.tasks.scaling import FeatureScaling
+from h2hgcn.training import build_optimizer
+
+
+class Flat(nn.Module):
+    """An encoder of another space: a linear map."""
+
+    def __init__(self, in_features, dim, space):
+        super().__init__()
+        self.space, self.dim = space, dim
+        self.linear = nn.Linear(in_features, dim)
+
+    def forward(self, x, edge_index, edge_weight=None):
+        hidden = self.linear(x)
+        if self.space == "euclidean":
+            return hidden
+        points = lorentz.exp_origin(hidden)
+        return points if self.space == "lorentz" else poincare.from_lorentz(points)
+
+
+def collection(num_graphs=24):
+    """Rings and stars, told apart by their degrees."""
+    sizes = torch.arange(num_graphs) % 5 + 4
+    rings = [torch.stack([torch.arange(n), (torch.arange(n) + 1) % n]) for n in sizes.tolist()]
+    stars = [torch.stack([torch.zeros(n - 1, dtype=torch.long), torch.arange(1, n)]) for n in sizes.tolist()]
+    y = torch.arange(num_graphs) % 2
+    edges = [to_undirected(stars[k] if y[k] else rings[k]) for k in range(num_graphs)]
+    degrees = [torch.bincount(e[0], minlength=n).clamp_max(4) for e, n in zip(edges, sizes.tolist(), strict=True)]
+    pointers = torch.cat([torch.zeros(1, dtype=torch.long), sizes.cumsum(0)])
+    edge_pointers = torch.tensor([0, *np.cumsum([e.shape[1] for e in edges]).tolist()])
+    x = nn.functional.one_hot(torch.cat(degrees), 5)
+    return FlatCollection("shapes", x, torch.cat(edges, 1), pointers, edge_pointers, y)
+
+
+def train(problem, encoder, epochs=60):
+    torch.manual_seed(0)
+    model = problem.build(encoder)
+    optimizer = build_optimizer(model, lr=0.02, stiefel_lr=0.05)
+    random = np.random.RandomState(0)
+    for _ in range(epochs):
+        model.train()
+        for batch in problem.batches(random):
+            optimizer.zero_grad()
+            problem.loss(model, batch).backward()
+            optimizer.step()
+    return model.eval()
+
+
+def test_links_of_the_disease_tree_are_learnt():
+    graph = generate_disease(600)
+    problem = LinkPrediction(message_share=0.5, scaling="standard", test=0.2).bind(graph)
+    encoder = H2HGCN(problem.in_features, 16, activation="leaky_relu", stem_activation=None)
+    metrics = problem.evaluate(train(problem, encoder, 150), "test")
+    trivial = trivial_link_scores(problem.x.numpy(), problem.split)
+    assert metrics["auc"] > max(trivial.values()) + 0.05
+
+
+def test_classes_of_the_disease_tree_are_learnt():
+    graph = generate_disease(800)
+    problem = NodeClassification(val=0.2, test=0.3, scaling="standard", feature_length=2).bind(graph)
+    metrics = problem.evaluate(train(problem, H2HGCN(problem.in_features, 16)), "test")
+    majority = max(torch.bincount(graph.y[problem.split.test]).tolist()) / len(problem.split.test)
+    assert metrics["accuracy"] > majority + 0.1
+
+
+def test_graphs_are_told_apart():
+    problem = GraphClassification(num_folds=3, batch_size=5).bind(collection())
+    assert problem.evaluate(train(problem, H2HGCN(5, 8), 30), "test")["accuracy"] == 1
+
+
+@pytest.mark.parametrize("space", ["euclidean", "ball", "lorentz"])
+def test_every_space_has_its_decoders(space):
+    graph = generate_disease(200)
+    for task, data in (
+        (LinkPrediction(), graph),
+        (NodeClassification(), graph),
+        (GraphClassification(num_folds=3), collection()),
+    ):
+        problem = task.bind(data)
+        encoder = Flat(problem.in_features, 4, space)
+        model = problem.build(encoder)
+        loss = sum(problem.loss(model, batch) for batch in problem.batches(np.random.RandomState(0)))
+        loss.backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+        assert all(np.isfinite(value) for value in problem.evaluate(model.eval(), "val").values())
+
+
+def test_ball_and_hyperboloid_give_the_same_logits():
+    points = lorentz.exp_origin(torch.randn(6, 3, dtype=torch.float64))
+    pairs = torch.tensor([[0, 1], [2, 5]])
+    from h2hgcn.tasks.heads import LinkHead
+
+    heads = [LinkHead(Flat(3, 3, space)) for space in ("lorentz", "ball")]
+    torch.testing.assert_close(heads[0](points, pairs), heads[1](poincare.from_lorentz(points), pairs))
+
+
+def test_batches_depend_on_the_random_state_alone():
+    problem = LinkPrediction(message_share=0.5, negatives=3).bind(generate_disease(100))
+    (first,), (second,), (third,) = (list(problem.batches(np.random.RandomState(seed))) for seed in (1, 1, 2))
+    assert torch.equal(first.pairs, second.pairs)
+    assert not torch.equal(first.pairs, third.pairs)
+    assert int((first.labels == 0).sum()) == 3 * int(first.labels.sum())
+
+
+def test_evaluation_changes_nothing():
+    problem = NodeClassification().bind(generate_disease(100))
+    model = problem.build(H2HGCN(problem.in_features, 4, dropout=0.5)).eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    assert problem.evaluate(model, "test") == problem.evaluate(model, "test")
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_class_weights_make_rare_classes_count():
+    graph = generate_disease(100)
+    problem = NodeClassification(class_weights=True).bind(graph)
+    counts = torch.bincount(graph.y[problem.train]).float()
+    torch.testing.assert_close(problem.weights * counts, counts.sum().expand(2) / 2)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_row_scaling(sparse):
+    x = torch.tensor([[1.0, 3.0], [0.0, 0.0], [2.0, 0.0]])
+    scaled = FeatureScaling("row", x)(x.to_sparse_coo() if sparse else x)
+    expected = torch.tensor([[0.25, 0.75], [0.0, 0.0], [1.0, 0.0]])
+    torch.testing.assert_close(scaled.to_dense() if sparse else scaled, expected)
+
+
+def test_standard_scaling():
+    x = torch.randn(500, 7) * torch.arange(7) + 3
+    scaling = FeatureScaling("standard", x, length=2.0)
+    scaled = scaling(x)
+    torch.testing.assert_close(scaled.mean(0), torch.zeros(7), atol=1e-5, rtol=0)
+    assert scaled[:, 0].abs().max() == 0  # a constant column says nothing
+    torch.testing.assert_close(scaled.square().sum(1).mean(), torch.tensor(4 * 6 / 7), rtol=1e-4, atol=0)
+    other = FeatureScaling("standard", torch.zeros(3, 7))
+    other.load_state_dict(scaling.state_dict())
+    torch.testing.assert_close(other(x), scaled)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: NodeClassification().bind(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)), "has no labels"),
+        (lambda: GraphClassification().bind(generate_disease(20)), "not one graph"),
+        (lambda: GraphClassification(num_folds=3, fold=3).bind(collection()), "the folds are 0 to 2"),
+        (lambda: LinkPrediction(message_share=1.0).bind(generate_disease(100)), "message_share=1.0"),
+        (lambda: LinkPrediction().bind(generate_disease(5)), "no edge is left for the val part"),
+        (lambda: NodeClassification(val=0.01).bind(generate_disease(20)), "no node is left for the val part"),
+        (lambda: NodeClassification(selection="f1").bind(three_classes()), "but there are 3"),
+        (lambda: NodeClassification().bind(one_class()), "nothing to tell apart"),
+        (lambda: FeatureScaling("other", torch.ones(2, 2)), "raw, row, standard"),
+        (lambda: FeatureScaling("standard", torch.ones(2, 2).to_sparse_coo()), "not sparse any more"),
+    ],
+)
+def test_tasks_that_do_not_fit_the_data(make, message):
+    with pytest.raises(DataError, match=message):
+        make()
+
+
+def three_classes():
+    graph = generate_disease(60)
+    graph.y = torch.arange(60) % 3
+    return graph
+
+
+def one_class():
+    graph = generate_disease(60)
+    graph.y = torch.zeros(60, dtype=torch.long)
+    return graph
+
+
+def test_the_default_dataset_serves_both_tasks():
+    graph = load_dataset("disease")
+    assert LinkPrediction().bind(graph).in_features == NodeClassification().bind(graph).in_features == 16
