@@ -115,6 +115,14 @@ def test_batches_depend_on_the_random_state_alone():
     assert int((first.labels == 0).sum()) == 3 * int(first.labels.sum())
 
 
+def test_weights_of_edges_reach_the_messages():
+    graph = generate_disease(60)
+    graph.edge_weight = torch.rand(graph.edge_index.shape[1])
+    for share in (None, 0.5):
+        (batch,) = LinkPrediction(message_share=share).bind(graph).batches(np.random.RandomState(0))
+        assert len(batch.messages.weights.unique()) > 10
+
+
 def test_evaluation_changes_nothing():
     problem = NodeClassification().bind(generate_disease(100))
     model = problem.build(H2HGCN(problem.in_features, 4, dropout=0.5)).eval()
@@ -152,6 +160,7 @@ def test_standard_scaling():
     torch.testing.assert_close(other(x), scaled)
 
 
+@pytest.mark.filterwarnings("ignore:.* edges leave none")
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -1,7 +1,7 @@
 """Link prediction: which pairs of nodes are joined?"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from h2hgcn.datasets import DataError, EdgeSplit, draw_negatives, split_edges, task_features
 from h2hgcn.datasets.splits.splits import Protocol
 from h2hgcn.layers import prepare_adjacency
+from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.tasks.heads import LinkHead
 from h2hgcn.tasks.metrics import link_metrics
 from h2hgcn.tasks.problem import Metrics, Model
@@ -76,7 +77,7 @@ class LinkProblem:
         self.x = task_features(data, "lp", self.edge_index)
         self.in_features = self.x.shape[1]
         self.train_pairs = torch.from_numpy(split.train)
-        self.adjacency = prepare_adjacency(self.edge_index, None, split.num_nodes)
+        self.adjacency = prepare_adjacency(self.edge_index, split.train_edge_weight(), split.num_nodes)
 
     def build(self, encoder: nn.Module) -> Model:
         scaling = FeatureScaling(self.task.scaling, self.x, self.task.feature_length)
@@ -87,13 +88,20 @@ class LinkProblem:
         if self.task.message_share is not None:
             order = torch.from_numpy(random.permutation(len(pairs)))
             count = max(1, min(len(pairs) - 1, round(self.task.message_share * len(pairs))))
-            carried = pairs[order[:count]].T
+            messages = self._messages(order[:count])
             pairs = pairs[order[count:]]
-            both = torch.cat([carried, carried.flip(0)], 1) if not self.split.directed else carried
-            messages = prepare_adjacency(both, None, self.split.num_nodes)
         negatives = torch.from_numpy(draw_negatives(self.split, self.task.negatives * len(pairs), random))
         labels = torch.cat([torch.ones(len(pairs)), torch.zeros(len(negatives))])
         yield LinkBatch(messages, torch.cat([pairs, negatives]), labels)
+
+    def _messages(self, chosen: Tensor) -> Adjacency:
+        """The graph of some of the training edges."""
+        part = replace(
+            self.split,
+            train=self.split.train[chosen],
+            train_weights=None if self.split.train_weights is None else self.split.train_weights[chosen],
+        )
+        return prepare_adjacency(part.train_edge_index(), part.train_edge_weight(), self.split.num_nodes)
 
     def points(self, model: Model, messages: Any = None) -> Tensor:
         """The points of all nodes; messages go along the training edges unless others are given."""
