@@ -58,6 +58,38 @@ def test_delimited_text(tmp_path, text):
     assert graph.name == "edges"
 
 
+def test_quotes_hold_delimiters_and_line_ends(tmp_path):
+    graph = load_graph(write(tmp_path / "q.csv", '"a,b","c\nd"\n"c\nd",e\n'))
+    assert edges_of(graph) == {("a,b", "c\nd"), ("c\nd", "e")}
+
+
+def test_odd_but_clear_files(tmp_path):
+    assert load_graph(write(tmp_path / "t.csv", "1,2,\n2,3,\n")).node_ids.tolist() == [1, 2, 3]
+    assert load_graph(write(tmp_path / "x.csv", "1e5,2\n3,4\n")).node_ids.tolist() == ["1e5", "2", "3", "4"]
+    wide = write(tmp_path / "w.csv", ",".join(map(str, range(300))) + "\n" + ",".join(map(str, range(300))) + "\n")
+    assert len(load_graph(wide).notes[0]) < 200
+
+
+PARQUET = {
+    "whole floats": ({"a": [1.0, 2.0], "b": [2.0, 3.0]}, [1, 2, 3]),
+    "mixed": ({"a": [1, 2], "b": ["x", "2"]}, ["1", "2", "x"]),
+    "large": ({"a": pa.array([2**63, 2], pa.uint64()), "b": [2, 3]}, ["2", "3", str(2**63)]),
+    "fractions": ({"a": [1.0, 2.5], "b": [2.0, 3.0]}, "row 2: column 'a' holds a number that is not whole"),
+    "lists": ({"a": [[1], [2]], "b": [2, 3]}, "node ids are integers or texts"),
+    "gaps": ({"a": [1, None], "b": [2, 3]}, "row 2: no node id"),
+}
+
+
+@pytest.mark.parametrize(("columns", "expected"), PARQUET.values(), ids=PARQUET.keys())
+def test_types_of_ids_in_parquet(tmp_path, columns, expected):
+    pq.write_table(pa.table(columns), tmp_path / "e.parquet")
+    if isinstance(expected, list):
+        assert load_graph(tmp_path / "e.parquet").node_ids.tolist() == expected
+        return
+    with pytest.raises(DataError, match=expected):
+        load_graph(tmp_path / "e.parquet")
+
+
 def test_gzip(tmp_path):
     path = tmp_path / "edges.tsv.gz"
     path.write_bytes(gzip.compress(b"a\tb\nb\tc\n"))
@@ -131,6 +163,8 @@ def test_matrices(tmp_path):
         assert edges_of(graph) == {(0, 1), (1, 2)}
         assert graph.edge_weight.tolist() == [1, 1, 2, 2]
         assert "edge_weight" not in load_graph(source, weights=False)
+    zeros = sp.coo_array(([0.0, 1.0, 1.0], ([0, 1, 2], [1, 2, 1])), shape=(3, 3))
+    assert edges_of(load_graph(zeros)) == {(1, 2)}
     arrow = sp.csr_array(np.array([[0, 1], [0, 0]]))
     assert edges_of(load_graph(arrow)) == {(0, 1)}
     assert load_graph(arrow).directed
@@ -277,6 +311,7 @@ BAD_EDGES = {
     "a,b,1\nb,c,-2\n": "line 2: the weight -2.0 must be finite and not negative",
     "a,b,1\nb,c,inf\n": "line 2: no finite number",
     "source,target,weight\na,b,1\nb,c,heavy\n": "line 3: column 'weight' holds 'heavy', which is not a number",
+    "a,b\n\0,c\n": "line 2: there is a NUL byte",
     "just\nwords\n": "line 1: one column, but an edge needs two nodes",
     "a,a\nx,y\n": None,
     "source,source\n1,2\n": "names a column twice",
@@ -391,6 +426,16 @@ def test_other_bad_sources(tmp_path):
         load_graph([(0, 1)], unlinked="maybe")
     with pytest.raises(DataError, match="an adjacency matrix is square"):
         load_graph(sp.csr_array(np.ones((2, 3))))
+    with pytest.raises(DataError, match="complex"):
+        load_graph(sp.csr_array(np.array([[0, 1j], [1j, 0]])))
+    with pytest.raises(DataError, match="not from a NoneType"):
+        load_graph(None)
+    with pytest.raises(DataError, match="features of 'a' are 'x', which are not numbers"):
+        load_graph([("a", "b")], features={"a": "x", "b": 1})
+    with pytest.raises(DataError, match="weights are one each"):
+        load_graph(
+            Data(edge_index=torch.tensor([[0], [1]]), edge_attr=torch.ones(1, 3), num_nodes=2), weights="edge_attr"
+        )
     with pytest.raises(DataError, match="no node has an attribute 'colour'"):
         load_graph(networkx_sample(), labels="colour")
     with pytest.raises(DataError, match="holds 'leaf', which is not a number"):

@@ -6,6 +6,7 @@ import io
 import re
 import zlib
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,6 +44,11 @@ def read_delimited(
     below have numbers. The first ``text_columns`` columns stay text, so that ids come back as they were written.
     """
     content = _read_bytes(path)
+    if b"\0" in content:
+        line = content[: content.index(b"\0")].count(b"\n") + 1
+        raise DataError(
+            f"{path}, line {line}: there is a NUL byte, so this is no text; convert it, or name another file"
+        )
     layout = _layout(path, content, header, known_names)
     if len(set(layout.columns)) < len(layout.columns):
         raise DataError(f"{path}: the header names a column twice: {', '.join(layout.columns)}; rename one")
@@ -56,7 +62,7 @@ def read_delimited(
         table = pa_csv.read_csv(
             io.BytesIO(body),
             read_options=pa_csv.ReadOptions(column_names=layout.columns),
-            parse_options=pa_csv.ParseOptions(delimiter=layout.delimiter),
+            parse_options=pa_csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values=b'"' in body),
             convert_options=pa_csv.ConvertOptions(column_types=types),
         )
     except pa.ArrowInvalid as error:
@@ -92,11 +98,11 @@ def _layout(path: Path, content: bytes, header: bool | None, known_names: frozen
     except UnicodeDecodeError as error:
         line = head[: error.start].count(b"\n") + 1
         raise DataError(f"{path}, line {line}: this is not UTF-8 text ({error.reason}); save it as UTF-8") from None
-    lines = [line for _, line in zip(range(_SNIFFED_LINES), (line for _, line in _data_lines(text)), strict=False)]
+    lines = [line for _, line in _data_lines(text)]
     if not lines:
         raise DataError(f"{path} is empty; put data into it, or name another file")
     delimiter = _sniff(lines)
-    rows = [_fields(line, delimiter) for line in lines]
+    rows = _rows(lines, delimiter)
     if header is None:
         header = _looks_like_header(rows, known_names)
     return Layout(delimiter, rows[0], header)
@@ -110,11 +116,18 @@ def _data_lines(text: str) -> list[tuple[int, str]]:
 
 def _sniff(lines: list[str]) -> str:
     """The delimiter that cuts all lines into the same number of fields, else the first that cuts the first line."""
-    counts = {delimiter: [len(_fields(line, delimiter)) for line in lines] for delimiter in _DELIMITERS}
+    counts = {delimiter: [len(row) for row in _rows(lines, delimiter)] for delimiter in _DELIMITERS}
     for delimiter, numbers in counts.items():
         if numbers[0] > 1 and len(set(numbers)) == 1:
             return delimiter
     return next((delimiter for delimiter, numbers in counts.items() if numbers[0] > 1), ",")
+
+
+def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
+    """The first rows, of which one with quotes may take several lines."""
+    if delimiter == " ":
+        return [line.split() for line in lines[:_SNIFFED_LINES]]
+    return list(islice(csv.reader((line + "\n" for line in lines), delimiter=delimiter), _SNIFFED_LINES))
 
 
 def _fields(line: str, delimiter: str) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from h2hgcn.datasets.own.edge_list import EdgeList
 from h2hgcn.datasets.own.tables import Ids
@@ -50,7 +51,10 @@ def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> E
         raise DataError(f"{origin} has shape {matrix.shape}, but an adjacency matrix is square")
     if isinstance(weights, str):
         raise DataError(f"{origin} has no column {weights!r}; its values are the weights (weights=True or False)")
+    if matrix.dtype.kind == "c":
+        raise DataError(f"{origin} has complex entries; edge weights are real")
     compressed = sp.csr_array(matrix)
+    compressed.eliminate_zeros()
     coo = compressed.tocoo()
     edges = EdgeList(
         np.arange(matrix.shape[0]), coo.row.astype(np.int64), coo.col.astype(np.int64),
@@ -79,7 +83,10 @@ def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
     given = None if weights is False else getattr(data, key, None)
     if given is None and (isinstance(weights, str) or weights is True):
         raise DataError(f"the PyG graph has no {key}")
-    edges.weights = None if given is None else given.detach().cpu().double().reshape(len(index[0]), -1)[:, 0].numpy()
+    if given is not None:
+        edges.weights = _one_column(given, key, len(index[0]))
+    elif weights is None and getattr(data, "edge_attr", None) is not None:
+        edges.notes.append("edge_attr is not used; pass weights='edge_attr' if it holds weights")
     edges.features, edges.labels = data.x, data.y
     return edges
 
@@ -115,3 +122,12 @@ def _from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeList:
     if with_weights and lengths == {3}:
         edges.weights = np.array([float(pair[2]) for pair in pairs])
     return edges
+
+
+def _one_column(weights: Any, key: str, size: int) -> NDArray[np.float64]:
+    if weights.numel() != size:
+        raise DataError(
+            f"the PyG graph has {size} edges, but {key} has shape {tuple(weights.shape)}; weights are one each"
+        )
+    array: NDArray[np.float64] = weights.detach().cpu().double().reshape(-1).numpy()
+    return array

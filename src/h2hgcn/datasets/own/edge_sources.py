@@ -35,6 +35,8 @@ def read_edges_from(
         return edges_from_matrix(source, weights, "the SciPy matrix")
     if hasattr(source, "edge_index"):
         return edges_from_pyg(source, weights)
+    if not hasattr(source, "__iter__"):
+        raise DataError(f"edges come from a file or a graph, not from a {type(source).__name__}")
     return edges_from_pairs(source, with_weights=weights is not False)
 
 
@@ -55,7 +57,7 @@ def _from_file(
         if columns is not None or header is not None:
             raise DataError(f"{path}: columns and header are for delimited and Parquet files, not for {kind}")
         return readers[kind](path, weights)
-    return edges_from_table(read_table(path, header, EDGE_COLUMN_NAMES, text_columns=2), weights, columns)
+    return edges_from_table(read_table(path, header, EDGE_COLUMN_NAMES, text_columns=2), weights, columns, header)
 
 
 def _from_npz(path: Path, weights: str | bool | None) -> EdgeList:

@@ -9,10 +9,13 @@ from h2hgcn.errors import DataError
 _SOURCE_NAMES = ("source", "src", "from", "u", "head", "node1", "node_1", "id1", "id_1", "start", "subject", "parent")
 _TARGET_NAMES = ("target", "dst", "to", "v", "tail", "node2", "node_2", "id2", "id_2", "end", "object", "child")
 _WEIGHT_NAMES = ("weight", "weights", "w", "value")
+_SHOWN_COLUMNS = 5
 EDGE_COLUMN_NAMES = frozenset(_SOURCE_NAMES + _TARGET_NAMES)
 
 
-def edges_from_table(file: FileTable, weights: str | bool | None, columns: tuple[str, str] | None) -> EdgeList:
+def edges_from_table(
+    file: FileTable, weights: str | bool | None, columns: tuple[str, str] | None, header: bool | None = None
+) -> EdgeList:
     """The edges of a table, whose columns are named, known by their names, or the first ones."""
     if len(file.columns) < 2:
         raise DataError(f"{file.where(0)}: one column, but an edge needs two nodes; delimit them by a comma or a tab")
@@ -25,7 +28,8 @@ def edges_from_table(file: FileTable, weights: str | bool | None, columns: tuple
         source, target = (file.column_number(name) for name in columns)
     ids, (sources, targets) = file.encoded_ids([source, target])
     edges = EdgeList(ids, sources, targets, file.where, str(file.path), notes=notes)
-    _refuse_forgotten_header(file, edges)
+    if header is False:
+        _refuse_forgotten_header(file, edges)
     column = _weight_column(file, weights, {source, target})
     if column is not None:
         edges.weights = file.numbers(column, "give every edge a number, or take no weights")
@@ -33,9 +37,9 @@ def edges_from_table(file: FileTable, weights: str | bool | None, columns: tuple
             edges.notes.append(f"{file.called(column)} is taken for edge weights")
     unused = [k for k in range(len(file.columns)) if k not in (source, target, column)]
     if unused and weights is None:
-        edges.notes.append(
-            f"not used: {', '.join(file.called(k) for k in unused)}; name one as weights if it holds them"
-        )
+        names = ", ".join(file.called(k) for k in unused[:_SHOWN_COLUMNS])
+        more = f" and {len(unused) - _SHOWN_COLUMNS} more" if len(unused) > _SHOWN_COLUMNS else ""
+        edges.notes.append(f"not used: {names}{more}; name one as weights if it holds them")
     if not file.has_header and ids.dtype.kind == "U":
         edges.notes.append("the first line is taken for an edge, not for a header; say so if it is one (header=True)")
     return edges
@@ -54,7 +58,7 @@ def _is_named_edge(columns: list[str]) -> bool:
 
 def _refuse_forgotten_header(file: FileTable, edges: EdgeList) -> None:
     """Ids that are integers but for the first row: a header that was not expected."""
-    if file.has_header or edges.ids.dtype.kind == "i" or len(edges.source) < 2:
+    if edges.ids.dtype.kind == "i" or len(edges.source) < 2:
         return
     first = edges.ids[edges.source[0]]
     others = edges.ids[np.concatenate([edges.source[1:100], edges.target[1:100]])]
@@ -75,7 +79,8 @@ def _weight_column(file: FileTable, weights: str | bool | None, used: set[int]) 
             raise DataError(f"{file.path} has no column of weights; it has {', '.join(file.columns)}: name one of them")
         return named[0] if named else None
     if len(file.columns) == 3:
-        return next(k for k in range(3) if k not in used)
+        third = next(k for k in range(3) if k not in used)
+        return None if file.is_empty(third) else third
     if weights is True:
         raise DataError(f"{file.path} has {len(file.columns)} columns; name the one that holds the weights")
     return None

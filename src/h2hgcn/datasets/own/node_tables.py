@@ -55,7 +55,7 @@ def read_features(source: Any, known: Ids | None = None) -> NodeValues:
         return NodeValues(values, str(path), file.where, file.ids(column), [file.columns[k] for k in others])
     if isinstance(source, Mapping):
         ids = list(source)
-        rows = [np.atleast_1d(np.asarray(source[node], dtype=np.float32)) for node in ids]
+        rows = [_numbers_of(node, source[node]) for node in ids]
         if len({len(row) for row in rows}) > 1:
             raise DataError("the features are of different length; every node needs the same number")
         return _checked(
@@ -195,6 +195,13 @@ def _checked(features: NodeValues) -> NodeValues:
             "out"
         )
     return features
+
+
+def _numbers_of(node: Any, values: Any) -> NDArray[np.float32]:
+    try:
+        return np.atleast_1d(np.asarray(values, dtype=np.float32))
+    except (TypeError, ValueError):
+        raise DataError(f"the features of {node!r} are {values!r}, which are not numbers") from None
 
 
 def _id_column(columns: Sequence[str]) -> int:

@@ -50,6 +50,8 @@ class FileTable:
     def encoded_ids(self, columns: Sequence[int]) -> tuple[Ids, list[Codes]]:
         """The distinct ids of some columns, sorted, and for every column the place of each row's id among them."""
         texts = [self._id_texts(column) for column in columns]
+        if len({column.type for column in texts}) > 1:
+            texts = [column.cast(pa.string()) for column in texts]
         chunks = [chunk for column in texts for chunk in column.chunks]
         encoded = pa.chunked_array(chunks, texts[0].type).combine_chunks().dictionary_encode()
         ids = _integers_or_texts(encoded.dictionary)
@@ -63,10 +65,15 @@ class FileTable:
         values = self.table.column(column)
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
-        if pa.types.is_integer(values.type):
-            values = values.cast(pa.int64())
+        if pa.types.is_nested(values.type):
+            raise DataError(
+                f"{self.path}: {self.called(column)} is of type {values.type}; node ids are integers or texts"
+            )
+        if pa.types.is_floating(values.type):
+            values = self._whole(values, column)
+        if pa.types.is_integer(values.type) and values.type != pa.uint64():
             self._refuse(pc.is_null(values), "no node id", "give every row one")
-            return values
+            return values.cast(pa.int64())
         values = pc.utf8_trim_whitespace(values.cast(pa.string()))
         self._refuse(pc.fill_null(pc.equal(values, ""), True), "no node id", "give every row one")
         return values
@@ -74,6 +81,18 @@ class FileTable:
     def with_header(self) -> "FileTable":
         """The same file, its first line read as a header."""
         return read_table(self.path, True, text_columns=len(self.columns))
+
+    def is_empty(self, column: int) -> bool:
+        """Whether a column holds nothing, as behind a delimiter at the end of each line."""
+        return bool(self.table.column(column).null_count == len(self.table))
+
+    def _whole(self, values: pa.ChunkedArray, column: int) -> pa.ChunkedArray:
+        """Numbers that are whole as integers: columns with gaps are often kept as floating-point numbers."""
+        broken = pc.fill_null(pc.not_equal(pc.floor(values), values), False)
+        self._refuse(
+            broken, f"{self.called(column)} holds a number that is not whole", "node ids are integers or texts"
+        )
+        return values.cast(pa.int64())
 
     def called(self, column: int) -> str:
         """A column as a person would call it."""
