@@ -157,6 +157,13 @@ def test_a_pickle_that_asks_for_more_is_refused_before_it_runs(tmp_path, protoco
     assert not target.exists()
 
 
+def test_a_pickle_of_too_much(tmp_path):
+    path = tmp_path / "p"
+    path.write_bytes(b"cnumpy\nndarray\n(L1000000000000L\ntR.")
+    with pytest.raises(DataError, match="not a whole pickle"):
+        load_pickle(path)
+
+
 def test_a_truncated_pickle(tmp_path):
     path = tmp_path / "p"
     for size in (0, 10, 40):

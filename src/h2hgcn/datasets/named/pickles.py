@@ -27,6 +27,13 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 }
 
 
+# What a damaged pickle of allowed things can end in.
+_FAULTS = (
+    pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError, MemoryError,
+    OverflowError, RecursionError,
+)  # fmt: skip
+
+
 class _AllowList(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:
@@ -41,5 +48,5 @@ def load_pickle(path: Path) -> Any:
             return _AllowList(file, encoding="latin1").load()
     except DataError as error:
         raise DataError(f"{path} {error}") from None
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
+    except _FAULTS as error:
         raise DataError(f"{path} is not a whole pickle ({error}); put the original in its place") from error

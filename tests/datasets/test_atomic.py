@@ -1,0 +1,53 @@
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from h2hgcn.datasets.atomic import atomic_write
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from h2hgcn.datasets.atomic import atomic_write
+with atomic_write(Path(sys.argv[1])) as file:
+    file.write(b"half")
+    file.flush()
+    print("writing", flush=True)
+    time.sleep(600)
+"""
+
+
+def write_and_fail(path):
+    with atomic_write(path) as file:
+        file.write(b"new")
+        raise ArithmeticError
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "deep" / "file"
+    with atomic_write(path) as file:
+        file.write(b"old")
+        assert not path.exists()
+    with pytest.raises(ArithmeticError):
+        write_and_fail(path)
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in path.parent.iterdir()] == ["file"]
+
+
+def test_what_a_killed_process_left_is_removed_and_never_read(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    command = [sys.executable, "-W", "ignore", "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "writing\n"
+        with atomic_write(path) as file:  # beside one that is still at work
+            file.write(b"ours")
+        assert len(list(tmp_path.iterdir())) == 2
+        os.kill(process.pid, signal.SIGKILL)
+    assert path.read_bytes() == b"ours"
+    with atomic_write(path) as file:
+        file.write(b"new")
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+    assert path.read_bytes() == b"new"
