@@ -164,7 +164,10 @@ def test_matrices(tmp_path):
         assert graph.edge_weight.tolist() == [1, 1, 2, 2]
         assert "edge_weight" not in load_graph(source, weights=False)
     zeros = sp.coo_array(([0.0, 1.0, 1.0], ([0, 1, 2], [1, 2, 1])), shape=(3, 3))
-    assert edges_of(load_graph(zeros)) == {(1, 2)}
+    for kept in (zeros, zeros.tocsr()):
+        before = kept.nnz
+        assert edges_of(load_graph(kept)) == {(1, 2)}
+        assert kept.nnz == before
     arrow = sp.csr_array(np.array([[0, 1], [0, 0]]))
     assert edges_of(load_graph(arrow)) == {(0, 1)}
     assert load_graph(arrow).directed
@@ -426,6 +429,12 @@ def test_other_bad_sources(tmp_path):
         load_graph([(0, 1)], unlinked="maybe")
     with pytest.raises(DataError, match="an adjacency matrix is square"):
         load_graph(sp.csr_array(np.ones((2, 3))))
+    heavy = nx.Graph()
+    heavy.add_edge(0, 1, weight="heavy")
+    with pytest.raises(DataError, match="not all numbers"):
+        load_graph(heavy)
+    with pytest.raises(DataError, match="not all numbers"):
+        load_graph([(0, 1)], weights=["heavy"])
     with pytest.raises(DataError, match="complex"):
         load_graph(sp.csr_array(np.array([[0, 1j], [1j, 0]])))
     with pytest.raises(DataError, match="not from a NoneType"):

@@ -27,7 +27,7 @@ def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str
             raise DataError(
                 f"{edges.where(row)}: no {key!r}, which other edges have; give it one, or pass weights=False"
             )
-        edges.weights = np.asarray(given, dtype=np.float64)
+        edges.weights = real_weights(given, origin)
         if not isinstance(weights, str):
             edges.notes.append(f"the edge attribute {key!r} is taken for edge weights")
     elif isinstance(weights, str):
@@ -53,7 +53,7 @@ def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> E
         raise DataError(f"{origin} has no column {weights!r}; its values are the weights (weights=True or False)")
     if matrix.dtype.kind == "c":
         raise DataError(f"{origin} has complex entries; edge weights are real")
-    compressed = sp.csr_array(matrix)
+    compressed = sp.csr_array(matrix, copy=True)  # its owner keeps the zeros
     compressed.eliminate_zeros()
     coo = compressed.tocoo()
     edges = EdgeList(
@@ -122,6 +122,15 @@ def _from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeList:
     if with_weights and lengths == {3}:
         edges.weights = np.array([float(pair[2]) for pair in pairs])
     return edges
+
+
+def real_weights(weights: Any, origin: str) -> NDArray[np.float64]:
+    """Weights as an array of numbers, one for each edge."""
+    try:
+        array = np.asarray(weights.detach().cpu() if hasattr(weights, "detach") else weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{origin}: the weights are not all numbers ({error})") from None
+    return array.reshape(-1)
 
 
 def _one_column(weights: Any, key: str, size: int) -> NDArray[np.float64]:

@@ -11,7 +11,13 @@ import scipy.sparse as sp
 
 from h2hgcn.datasets.arrays import load_arrays
 from h2hgcn.datasets.own.edge_list import EdgeList
-from h2hgcn.datasets.own.edge_objects import edges_from_matrix, edges_from_networkx, edges_from_pairs, edges_from_pyg
+from h2hgcn.datasets.own.edge_objects import (
+    edges_from_matrix,
+    edges_from_networkx,
+    edges_from_pairs,
+    edges_from_pyg,
+    real_weights,
+)
 from h2hgcn.datasets.own.edge_tables import EDGE_COLUMN_NAMES, edges_from_table
 from h2hgcn.datasets.own.tables import Ids, check_is_file, read_table
 from h2hgcn.errors import DataError
@@ -23,7 +29,7 @@ def read_edges_from(
     """The edges of a file or of an object in memory."""
     if weights is not None and not isinstance(weights, str | bool):
         edges = read_edges_from(source, False, columns, header)
-        edges.weights = np.asarray(weights, dtype=np.float64)
+        edges.weights = real_weights(weights, edges.origin)
         return edges
     if isinstance(source, str | Path):
         return _from_file(Path(source).expanduser(), weights, columns, header)
