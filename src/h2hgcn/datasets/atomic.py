@@ -2,10 +2,16 @@
 
 import glob
 import os
+import time
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+# No writer takes so long; what is older was left by one that was killed. Process numbers would not tell: they mean
+# something else on another machine, or in another container, that shares the folder.
+_ABANDONED_SECONDS = 24 * 3600
 
 
 @contextmanager
@@ -13,34 +19,23 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Opens a file that takes the name ``path`` only when all was written and reached the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_remains(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
-        with part.open("wb") as file:
+        with part.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
     except BaseException:
-        with suppress(FileNotFoundError):
-            part.unlink()
+        part.unlink(missing_ok=True)
         raise
 
 
 def _remove_remains(path: Path) -> None:
-    """Deletes what processes left that were killed while they wrote this file."""
+    """Deletes what was left by writers of this file that were killed."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        process = part.name.removesuffix(".part").rpartition(".")[2]
-        if process.isdigit() and not _is_running(int(process)):
-            part.unlink(missing_ok=True)
-
-
-def _is_running(process: int) -> bool:
-    if os.name != "posix":
-        return True  # a signal of 0 would end it there
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        try:
+            if time.time() - part.stat().st_mtime > _ABANDONED_SECONDS:
+                part.unlink()
+        except FileNotFoundError:  # another one was quicker
+            continue
