@@ -3,7 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse import csgraph
 
 from h2hgcn.compiled import compiled
 from h2hgcn.errors import DataError
@@ -66,8 +68,11 @@ def simple_graph(graph: Any) -> SimpleGraph:
 
 
 def connected_components(graph: SimpleGraph) -> Components:
-    labels = np.full(graph.num_nodes, -1, np.int32)
-    count = _label_components(graph.starts, graph.neighbors, labels)
+    if not graph.num_nodes:  # SciPy has no graphs without nodes
+        return Components(np.empty(0, np.int32), np.empty(0, np.int64))
+    arcs = np.ones(len(graph.neighbors), np.int8)
+    matrix = sp.csr_array((arcs, graph.neighbors, graph.starts), shape=(graph.num_nodes, graph.num_nodes))
+    count, labels = csgraph.connected_components(matrix, directed=False)
     return Components(labels, np.bincount(labels, minlength=count))
 
 
@@ -106,26 +111,3 @@ def _fill_neighbors(smaller: Any, larger: Any, free: Any, neighbors: Any) -> Non
     for i in range(len(smaller)):
         neighbors[free[smaller[i]]] = larger[i]
         free[smaller[i]] += 1
-
-
-@compiled
-def _label_components(starts: Any, neighbors: Any, labels: Any) -> int:
-    queue = np.empty(len(labels), np.int32)
-    count = 0
-    for root in range(len(labels)):
-        if labels[root] >= 0:
-            continue
-        labels[root] = count
-        queue[0] = root
-        read, written = 0, 1
-        while read < written:
-            node = queue[read]
-            read += 1
-            for arc in range(starts[node], starts[node + 1]):
-                other = neighbors[arc]
-                if labels[other] < 0:
-                    labels[other] = count
-                    queue[written] = other
-                    written += 1
-        count += 1
-    return count
