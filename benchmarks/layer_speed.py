@@ -77,9 +77,10 @@ class Problem:
 
         def forward() -> Tensor:
             time, space = first_time, first_space
-            for conv in self.convs:
+            *convs, last = self.convs
+            for conv in convs:
                 time, space = conv.step(time, space, adjacency)
-            return torch.cat([time.unsqueeze(1), space], dim=1)
+            return last.last_step(time, space, adjacency)
 
         return forward
 

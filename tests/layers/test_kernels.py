@@ -12,6 +12,7 @@ from h2hgcn.layers.kernels import (
     composed_convolve,
     composed_exp_origin_parts,
     convolve,
+    convolve_to_points,
     exp_origin_parts,
 )
 
@@ -33,6 +34,10 @@ def test_convolution_has_exact_gradients(name, slope, in_dim, out_dim):
     arguments = inputs(in_dim, out_dim)
     assert gradcheck(lambda *x: convolve(*x, matrix, activation), arguments)
     assert gradgradcheck(lambda *x: convolve(*x, matrix, activation), arguments)
+    assert gradcheck(lambda *x: convolve_to_points(*x, matrix, activation), arguments)
+    assert gradgradcheck(lambda *x: convolve_to_points(*x, matrix, activation), arguments)
+    time, space = convolve(*arguments, matrix, activation)
+    assert torch.equal(convolve_to_points(*arguments, matrix, activation), torch.cat([time[:, None], space], 1))
 
 
 @given(seed=seeds, activation=st.sampled_from(ACTIVATIONS), grow=st.integers(0, 3), radius=st.floats(0, 6))

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 
 from h2hgcn.geometry import lorentz, stiefel
 from h2hgcn.geometry.numerics import full_precision, layer_radius
-from h2hgcn.layers.activation import ActivationFunction, resolve_activation
+from h2hgcn.layers.activation import ActivationFunction, BallActivation, resolve_activation
 from h2hgcn.layers.adjacency import Adjacency, adjacency_of, check_neighbor_weights
-from h2hgcn.layers.kernels import convolve
+from h2hgcn.layers.kernels import convolve, convolve_to_points
 from h2hgcn.layers.linear import LorentzLinear, check_width
+from h2hgcn.layers.sparse import SparseMatrix
 
 
 class H2HConv(nn.Module):
@@ -70,17 +71,23 @@ class H2HConv(nn.Module):
 
     def step(self, time: Tensor, space: Tensor, adjacency: Adjacency) -> tuple[Tensor, Tensor]:
         """The layer on points held as time ``(n)`` and space ``(n, in_dim)``, without checks: for stacks of layers."""
-        matrix = adjacency.matrix(self.neighbor_weights, space.dtype)
-        weight = self.linear.weight
-        if weight.dtype != space.dtype:
-            weight = stiefel.widened(weight).to(space.dtype)
         with full_precision(space):
-            return convolve(time, space, weight, matrix, self.activation)
+            return convolve(time, space, *self._constants(space.dtype, adjacency))
+
+    def last_step(self, time: Tensor, space: Tensor, adjacency: Adjacency) -> Tensor:
+        """``step`` to whole points ``(n, out_dim + 1)``, for the end of a stack."""
+        with full_precision(space):
+            return convolve_to_points(time, space, *self._constants(space.dtype, adjacency))
 
     def _convolve(self, points: Tensor, adjacency: Adjacency) -> Tensor:
         time, space = points.split([1, self.in_dim], dim=1)
-        time, space = self.step(time.squeeze(1), space, adjacency)
-        return torch.cat([time.unsqueeze(1), space], dim=1)
+        return self.last_step(time.squeeze(1), space, adjacency)
+
+    def _constants(self, dtype: torch.dtype, adjacency: Adjacency) -> tuple[Tensor, SparseMatrix, BallActivation]:
+        weight = self.linear.weight
+        if weight.dtype != dtype:
+            weight = stiefel.widened(weight).to(dtype)
+        return weight, adjacency.matrix(self.neighbor_weights, dtype), self.activation
 
     def extra_repr(self) -> str:
         kinds = f"activation={self.activation.name!r}, neighbor_weights={self.neighbor_weights!r}"

@@ -25,10 +25,25 @@ def convolve(
     time: Tensor, space: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation
 ) -> tuple[Tensor, Tensor]:
     """Transformation by ``weight (out, in)``, midpoint and activation (Dai et al. 2021, Eq. 11-13) of all nodes."""
-    if activation.slope is None or matrix.values.requires_grad or torch.compiler.is_compiling():
+    if _needs_composition(matrix, activation):
         return composed_convolve(time, space, weight, matrix, activation)
-    out_time, out_space = _Convolution.apply(time, space, weight, matrix, activation)  # type: ignore[no-untyped-call]
+    out_time, out_space = _Convolution.apply(time, space, weight, matrix, activation, False)  # type: ignore[no-untyped-call]
     return out_time, out_space
+
+
+def convolve_to_points(
+    time: Tensor, space: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation
+) -> Tensor:
+    """``convolve`` to whole points ``(n, out + 1)``, for a last layer."""
+    if _needs_composition(matrix, activation):
+        time, space = composed_convolve(time, space, weight, matrix, activation)
+        return torch.cat([time.unsqueeze(1), space], dim=1)
+    points: Tensor = _Convolution.apply(time, space, weight, matrix, activation, True)  # type: ignore[no-untyped-call]
+    return points
+
+
+def _needs_composition(matrix: SparseMatrix, activation: BallActivation) -> bool:
+    return activation.slope is None or matrix.values.requires_grad or torch.compiler.is_compiling()
 
 
 def composed_convolve(
@@ -50,16 +65,22 @@ def composed_convolve(
 class _Convolution(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, time: Tensor, space: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation
-    ) -> tuple[Tensor, Tensor]:
+        ctx: Any,
+        time: Tensor,
+        space: Tensor,
+        weight: Tensor,
+        matrix: SparseMatrix,
+        activation: BallActivation,
+        joined: bool,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         crow, col, values = matrix[:3]
         assert activation.slope is not None
         sum_time = csr_matmul(crow, col, values, time)
         # the transformation commutes with the sums: it comes where the sums are narrower
         if weight.shape[0] == weight.shape[1]:
-            factor, scratch = space, space @ weight.mT
-            sum_space = csr_matmul(crow, col, values, scratch)
-            again = long_sums(sum_time, time, scratch, matrix)
+            factor, out = space, space @ weight.mT
+            sum_space = csr_matmul(crow, col, values, out)
+            again = long_sums(sum_time, time, out, matrix)
             if again is not None:
                 sum_time[again.rows], sum_space[again.rows] = again.time, again.space
         else:
@@ -68,21 +89,24 @@ class _Convolution(torch.autograd.Function):
             if again is not None:
                 sum_time[again.rows], factor[again.rows] = again.time, again.space
             sum_space = factor @ weight.mT
-            scratch = torch.empty_like(sum_space)
+            out = torch.empty(0)
+        if joined or not out.numel():
+            out = sum_space.new_empty(len(sum_space), weight.shape[0] + joined)
         norm = torch.zeros_like(sum_time)
         if again is not None:
             norm[again.rows] = again.norm
-        rows = activate_rows(sum_time, sum_space, activation.slope, norm, out=scratch)
-        ctx.matrix, ctx.activation = matrix, activation
+        rows = activate_rows(sum_time, sum_space, activation.slope, norm, out)
+        ctx.matrix, ctx.activation, ctx.joined = matrix, activation, joined
         ctx.save_for_backward(time, space, weight, factor, sum_space, *rows)
-        return rows.time, rows.space
+        return out if joined else (rows.time, out)
 
     @staticmethod
-    def backward(ctx: Any, grad_time: Tensor, grad_space: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         time, space, weight, factor, sum_space, *rows = ctx.saved_tensors
+        grad_time, grad_space = (grads[0][:, 0], grads[0][:, 1:]) if ctx.joined else grads
         if torch.is_grad_enabled():  # somebody asks for second derivatives
             twin = partial(composed_convolve, matrix=ctx.matrix, activation=ctx.activation)
-            return *_second(twin, (time, space, weight), (grad_time, grad_space)), None, None
+            return *_second(twin, (time, space, weight), (grad_time, grad_space)), None, None, None
         crow, col, values = ctx.matrix[3:]
         slope = ctx.activation.slope
         grad_sum_time, grad_sum = activate_rows_backward(grad_time, grad_space, sum_space, ActivatedRows(*rows), slope)
@@ -96,7 +120,7 @@ class _Convolution(torch.autograd.Function):
             else:
                 grad_weight = grad_sum.mT @ factor if need_weight else None
                 grad_in = csr_matmul(crow, col, values, grad_sum @ weight) if need_space else None
-        return grad_in_time, grad_in, grad_weight, None, None
+        return grad_in_time, grad_in, grad_weight, None, None, None
 
 
 def exp_origin_parts(tangent: Tensor, max_norm: float) -> tuple[Tensor, Tensor]:

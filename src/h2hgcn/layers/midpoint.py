@@ -61,11 +61,11 @@ def long_sums(sum_time: Tensor, time: Tensor, space: Tensor, matrix: SparseMatri
 
 @compiled
 def _any_long_sum(crow: Any, sum_time: Any, eps: float) -> bool:
-    for i in range(len(sum_time)):
+    found = False
+    for i in range(len(sum_time)):  # to the end, since an exit would keep the loop from vector instructions
         length = crow[i + 1] - crow[i]
-        if length > LONG_SUM and length * sum_time[i] * sum_time[i] * eps > SUM_TOLERANCE:
-            return True
-    return False
+        found |= (length > LONG_SUM) & (length * sum_time[i] * sum_time[i] * eps > SUM_TOLERANCE)
+    return found
 
 
 def sums_and_norm(time: Tensor, space: Tensor, matrix: SparseMatrix) -> tuple[Tensor, Tensor, Tensor]:

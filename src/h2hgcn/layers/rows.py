@@ -3,24 +3,28 @@
 With ``(T, S)`` the sums, ``Q = sqrt(T² - |S|²)``, ``a = T + Q`` and ``R = act(S)``, the new point is ``space = c·R``
 with ``c = 2a/D``, ``D = 2Qa + |S|² - |R|² = a² - |R|²``, and ``time = (a² + |R|²)/D``. A compiled loop reads a row once
 into the cache, where a chain of tensor operations would fetch it from memory six times; on other devices than the CPU
-the chain is what there is.
+the chain is what there is. Memory is what these loops wait for, so they keep the new points out of the backward pass
+(it works them out again from the sums) and take rows in blocks that stay in the cache.
 """
 
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.geometry.numerics import MIDPOINT_FLOOR
 
+# Rows of a block: square roots and divisions of so many rows are taken together, by vector instructions.
+_BLOCK = 32
+
 
 class ActivatedRows(NamedTuple):
-    """The new points, and what their derivatives need: ``Q``, ``a``, ``c`` and ``D``, one of each for every row."""
+    """What the derivatives of the new points need beside the sums: their time, ``Q``, ``a``, ``c`` and ``D``."""
 
     time: Tensor
-    space: Tensor
     norm: Tensor
     lifted: Tensor
     scale: Tensor
@@ -30,16 +34,16 @@ class ActivatedRows(NamedTuple):
 def activate_rows(sum_time: Tensor, sum_space: Tensor, slope: float, norm: Tensor, out: Tensor) -> ActivatedRows:
     """The points of sums ``(n)`` and ``(n, dim)``, for a leaky ReLU of this slope.
 
-    ``norm`` holds ``Q`` where it is known already, and 0 where it has to be worked out; it is filled. The space
-    coordinates are written to ``out``.
+    ``norm`` holds ``Q`` where it is known already, and 0 where it has to be worked out; it is filled. ``out`` takes the
+    space coordinates ``(n, dim)``, or whole points if it is ``(n, dim + 1)``.
     """
     if not sum_space.is_cpu:
         return _activate_by_tensors(sum_time, sum_space, slope, norm, out)
     lifted, scale, gap, time = torch.empty(4, len(sum_time), dtype=sum_time.dtype)
-    rows = ActivatedRows(time, out, norm, lifted, scale, gap)
-    arrays = [x.numpy() for x in (sum_time, sum_space.contiguous(), *rows)]
+    rows = ActivatedRows(time, norm, lifted, scale, gap)
+    arrays = [x.numpy() for x in (sum_time, sum_space.contiguous(), out.view(-1), *rows)]
     kind = arrays[0].dtype.type
-    run_on_rows(_activate, sum_space.shape, *arrays, kind(slope), kind(MIDPOINT_FLOOR))
+    run_on_rows(_activate, sum_space.shape, *arrays, out.shape[1], kind(slope), kind(MIDPOINT_FLOOR))
     return rows
 
 
@@ -63,54 +67,72 @@ def activate_rows_backward(
 
 @compiled
 def _activate(
-    first: int, last: int, sum_time: Any, sums: Any, time: Any, out: Any, norm: Any, lifted: Any, scale: Any, gap: Any,
-    slope: Any, floor: Any,
+    first: int, last: int, sum_time: Any, sums: Any, out: Any, time: Any, norm: Any, lifted: Any, scale: Any, gap: Any,
+    stride: int, slope: Any, floor: Any,
 ) -> None:  # fmt: skip
     dim = sums.shape[1]
     zero = slope * 0
     leak = slope * slope
-    for i in range(first, last):
-        row, new = sums[i], out[i]
-        above = below = zero
-        for k in range(dim):
-            positive, negative = max(row[k], zero), min(row[k], zero)
-            above += positive * positive
-            below += negative * negative
-        if norm[i] == 0:
-            norm[i] = math.sqrt(max(sum_time[i] * sum_time[i] - (above + below), floor))
-        lifted[i] = sum_time[i] + norm[i]
-        # |S|² - |R|² is what the negative coordinates lost, so nothing cancels
-        gap[i] = 2 * norm[i] * lifted[i] + (1 - leak) * below
-        c = scale[i] = 2 * lifted[i] / gap[i]
-        time[i] = math.sqrt(1 + c * c * (above + leak * below))
-        for k in range(dim):
-            new[k] = c * (row[k] if row[k] > 0 else slope * row[k])
+    for start in range(first, last, _BLOCK):
+        end = min(start + _BLOCK, last)
+        for i in range(start, end):
+            row = sums[i]
+            above = below = zero
+            for k in range(dim):
+                positive, negative = max(row[k], zero), min(row[k], zero)
+                above += positive * positive
+                below += negative * negative
+            scale[i], gap[i] = above, below
+        for i in range(start, end):
+            above, below = scale[i], gap[i]
+            worked_out = math.sqrt(max(sum_time[i] * sum_time[i] - (above + below), floor))
+            norm[i] = worked_out if norm[i] == 0 else norm[i]
+            lifted[i] = sum_time[i] + norm[i]
+            # |S|² - |R|² is what the negative coordinates lost, so nothing cancels
+            gap[i] = 2 * norm[i] * lifted[i] + (1 - leak) * below
+            scale[i] = 2 * lifted[i] / gap[i]
+            time[i] = math.sqrt(1 + scale[i] * scale[i] * (above + leak * below))
+        for i in range(start, end):
+            row, new = sums[i], out[(i + 1) * stride - dim : (i + 1) * stride]
+            upper, lower = scale[i], scale[i] * slope
+            for k in range(dim):
+                new[k] = row[k] * (upper if row[k] > 0 else lower)
+            if stride > dim:
+                out[i * stride] = time[i]
 
 
 @compiled
 def _activate_backward(
     first: int, last: int, grad_time: Any, grads: Any, sums: Any,
-    time: Any, out: Any, norm: Any, lifted: Any, scale: Any, gap: Any, grad_sum_time: Any, grad_sum: Any,
+    time: Any, norm: Any, lifted: Any, scale: Any, gap: Any, grad_sum_time: Any, grad_sum: Any,
     stride: int, slope: Any,
 ) -> None:  # fmt: skip
     dim = sums.shape[1]
     zero = slope * 0
-    for i in range(first, last):
-        row, point, result = sums[i], out[i], grad_sum[i]
-        grad = grads[i * stride : i * stride + dim]
-        along = zero
-        for k in range(dim):
-            along += grad[k] * point[k]
-        # c and time depend on a and |R|² alone; their derivatives, times D:
-        # ∂c/∂a = -2·time/D, ∂c/∂|R|² = c/D, ∂time/∂a = -2·(c²|R|²)/(c·D), ∂time/∂|R|² = 2a²/D² = c·a/D
-        c, t = scale[i], time[i]
-        grad_scale = along / c
-        ratio = -2 * (grad_scale * t + grad_time[i] * ((t * t - 1) / c)) / gap[i] / norm[i]
-        grad_square = 2 * (grad_scale + grad_time[i] * lifted[i]) / gap[i] / c
-        grad_sum_time[i] = ratio * lifted[i]
-        for k in range(dim):
-            through = c * (grad[k] + grad_square * point[k])
-            result[k] = (through if row[k] > 0 else slope * through) - ratio * row[k]
+    ratio, grad_square = np.empty_like(norm[:_BLOCK]), np.empty_like(norm[:_BLOCK])
+    for start in range(first, last, _BLOCK):
+        end = min(start + _BLOCK, last)
+        for i in range(start, end):
+            row, grad = sums[i], grads[i * stride : i * stride + dim]
+            grad_scale = zero
+            for k in range(dim):
+                grad_scale += grad[k] * (row[k] if row[k] > 0 else slope * row[k])
+            grad_sum_time[i] = grad_scale
+        for i in range(start, end):
+            # c and time depend on a and |R|² alone; their derivatives, times D:
+            # ∂c/∂a = -2·time/D, ∂c/∂|R|² = c/D, ∂time/∂a = -2·(c²|R|²)/(c·D), ∂time/∂|R|² = 2a²/D² = c·a/D
+            c, t, grad_scale = scale[i], time[i], grad_sum_time[i]
+            ratio[i - start] = -2 * (grad_scale * t + grad_time[i] * ((t * t - 1) / c)) / gap[i] / norm[i]
+            grad_square[i - start] = 2 * c * (grad_scale + grad_time[i] * lifted[i]) / gap[i]
+            grad_sum_time[i] = ratio[i - start] * lifted[i]
+        for i in range(start, end):
+            # in each coordinate act'(S)·(c·grad + grad_square·act(S)) - ratio·S
+            row, grad, result = sums[i], grads[i * stride : i * stride + dim], grad_sum[i]
+            c, leaking = scale[i], slope * scale[i]
+            upper = grad_square[i - start] - ratio[i - start]
+            lower = slope * slope * grad_square[i - start] - ratio[i - start]
+            for k in range(dim):
+                result[k] = (c * grad[k] + upper * row[k]) if row[k] > 0 else (leaking * grad[k] + lower * row[k])
 
 
 def _activate_by_tensors(sum_time: Tensor, sum_space: Tensor, slope: float, norm: Tensor, out: Tensor) -> ActivatedRows:
@@ -118,24 +140,26 @@ def _activate_by_tensors(sum_time: Tensor, sum_space: Tensor, slope: float, norm
     worked_out = ((sum_time - norm_sum) * (sum_time + norm_sum)).clamp_min(MIDPOINT_FLOOR).sqrt()
     norm.copy_(torch.where(norm == 0, worked_out, norm))
     lifted = sum_time + norm
-    activated = torch.ops.aten.leaky_relu.out(sum_space, slope, out=out)
+    dim = sum_space.shape[1]
+    activated = torch.ops.aten.leaky_relu.out(sum_space, slope, out=out[:, out.shape[1] - dim :])
     norm_activated = torch.linalg.vector_norm(activated, dim=1)
     gap = ((norm_sum - norm_activated) * (norm_sum + norm_activated)).clamp_min_(0.0).addcmul_(norm, lifted, value=2)
     scale = 2 * lifted / gap
     activated.mul_(scale[:, None])
     time = (norm_activated * scale).square_().add_(1).sqrt_()
-    return ActivatedRows(time, activated, norm, lifted, scale, gap)
+    if out.shape[1] > dim:
+        out[:, 0] = time
+    return ActivatedRows(time, norm, lifted, scale, gap)
 
 
 def _activate_backward_by_tensors(
     grad_time: Tensor, grad_space: Tensor, sum_space: Tensor, rows: ActivatedRows, slope: float
 ) -> tuple[Tensor, Tensor]:
-    time, space, norm, lifted, scale, gap = rows
-    grad_sum = grad_space * space
-    grad_scale = grad_sum.sum(1) / scale
+    time, norm, lifted, scale, gap = rows
+    activated = torch.nn.functional.leaky_relu(sum_space, slope)
+    grad_scale = (grad_space * activated).sum(1)
     ratio = -2 * (grad_scale * time + grad_time * ((time.square() - 1) / scale)) / gap / norm
-    grad_square = 2 * (grad_scale + grad_time * lifted) / gap / scale
-    torch.addcmul(grad_space, space, grad_square[:, None], out=grad_sum)
+    grad_square = 2 * scale * (grad_scale + grad_time * lifted) / gap
+    grad_sum = activated.mul_(grad_square[:, None]).addcmul_(grad_space, scale[:, None])
     torch.ops.aten.leaky_relu_backward.grad_input(grad_sum, sum_space, slope, False, grad_input=grad_sum)
-    grad_sum.mul_(scale[:, None]).addcmul_(sum_space, ratio[:, None], value=-1)
-    return ratio * lifted, grad_sum
+    return ratio * lifted, grad_sum.addcmul_(sum_space, ratio[:, None], value=-1)

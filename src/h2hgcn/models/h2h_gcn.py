@@ -103,10 +103,11 @@ class H2HGCN(nn.Module):
         tangent = self.tangents(x)
         adjacency = adjacency_of(edge_index, edge_weight, len(tangent))
         time, space = exp_origin_parts(tangent, self._bound(tangent.dtype))
-        for layer in range(self.num_layers):
-            conv = self.convs[0 if self.tied else layer]
+        *convs, last = list(self.convs) * self.num_layers if self.tied else self.convs
+        for conv in convs:
             time, space = conv.step(time, space, adjacency)  # type: ignore[operator]
-        return torch.cat([time.unsqueeze(1), space], dim=1)
+        points: Tensor = last.last_step(time, space, adjacency)  # type: ignore[operator]
+        return points
 
     def tangents(self, x: Any) -> Tensor:
         """The vectors ``(n, dim)`` that enter the exponential map, before they are capped."""
