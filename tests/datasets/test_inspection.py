@@ -76,6 +76,62 @@ def test_trees_that_every_geometry_fits(graph):
     assert report.verdict.outlook == "unlikely"
 
 
+def test_every_component_counts_before_a_forest_is_called_stars():
+    report = inspect_graph(data(nx.disjoint_union(nx.star_graph(60), nx.balanced_tree(2, 4))))
+    assert report.hyperbolicity.diameter == 8
+    assert report.verdict.outlook == "likely"
+
+
+@pytest.mark.parametrize("effort", [1.0, 0.0])
+def test_a_star_and_a_cycle(effort):
+    report = inspect_graph(data(nx.disjoint_union(nx.star_graph(60), nx.cycle_graph(20))), effort=effort)
+    shape = report.hyperbolicity
+    assert (shape.diameter, shape.delta, shape.relative) == ((10, 5, 1) if effort else (10, 0, 0))
+    assert "nearly all nodes of the largest component" in text(report)
+    assert "That δ is only 5" not in text(report)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_edges_in_small_numbers(dtype):
+    graph = data(nx.balanced_tree(2, 5))
+    small = Data(edge_index=graph.edge_index.to(dtype), num_nodes=graph.num_nodes)
+    assert inspect_graph(small) == inspect_graph(graph)
+
+
+def test_labels_in_a_list():
+    graph = data(nx.cycle_graph(5))
+    graph.y = [0, 0, 1, 1, 1]
+    assert inspect_graph(graph).homophily.homophily == 3 / 5
+    for other in (["a"] * 5, [0.5] * 5, [[0], [0, 1]], [0, 1]):
+        graph.y = other
+        assert inspect_graph(graph).homophily is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed=-1 must be an integer"),
+        ({"effort": -1.0}, "effort=-1.0 must be a number, 0 or more"),
+        ({"effort": float("nan")}, "effort=nan"),
+        ({"effort": "much"}, "effort='much'"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(DataError, match=message):
+        inspect_graph(data(nx.cycle_graph(5)), **options)
+
+
+@pytest.mark.parametrize("effort", [1e300, float("inf")])
+def test_effort_without_end(effort):
+    graph = data(nx.barabasi_albert_graph(50, 2, seed=0))
+    assert inspect_graph(graph, effort=effort) == inspect_graph(graph)
+
+
+def test_truth_values_are_no_edges():
+    with pytest.raises(DataError, match=r"edge_index is torch.bool"):
+        inspect_graph(Data(edge_index=torch.tensor([[False], [True]]), num_nodes=2))
+
+
 DENSE = {
     "random": lambda: nx.gnp_random_graph(300, 0.5, seed=0),
     "complete": lambda: nx.complete_graph(40),
