@@ -91,6 +91,14 @@ def test_files_are_found_downloaded_and_checked(server, tmp_path):
         folder.obtain(tmp_path)
 
 
+@pytest.mark.parametrize(("address", "is_there"), [("/file", True), ("/missing", False)])
+def test_optional_files_are_downloaded_where_they_can_be_had(server, tmp_path, address, is_there):
+    files = [SourceFile("needed", url=f"{server}/file"), SourceFile("more", url=server + address, optional=True)]
+    folder = SourceFolder("family", "Set", files).obtain(tmp_path)
+    assert (folder / "needed").is_file()
+    assert (folder / "more").is_file() == is_there
+
+
 def test_files_in_an_archive(server, tmp_path):
     files = [SourceFile(name, archive=f"{server}/archive.zip") for name in ("a.txt", "b.txt")]
     folder = SourceFolder("tu", "SET/raw", files).obtain(tmp_path)

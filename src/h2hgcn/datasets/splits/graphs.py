@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2hgcn.datasets.folders import cache_folder, data_root
-from h2hgcn.datasets.named.tu import TU_FACTS
+from h2hgcn.datasets.named.origins import TU_FACTS
 from h2hgcn.datasets.splits.splits import GraphSplit, check_protocol, check_seed
 from h2hgcn.errors import DataError
 
