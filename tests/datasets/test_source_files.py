@@ -1,18 +1,13 @@
 import hashlib
 import io
-import pickle
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from h2hgcn.datasets.folders import cache_folder, data_root
 from h2hgcn.datasets.named.download import DownloadError, download, unzip
-from h2hgcn.datasets.named.pickles import load_pickle
 from h2hgcn.datasets.named.source_files import SourceFile, SourceFolder
 from h2hgcn.errors import DataError
 
@@ -135,46 +130,3 @@ def test_the_root(tmp_path, monkeypatch):
         data_root()
     monkeypatch.delenv("H2HGCN_DATA")
     assert data_root() == cache_folder()
-
-
-def test_pickles_of_arrays_and_containers(tmp_path):
-    values = {1: [2, 3], "matrix": sp.csr_matrix(np.eye(3)), "array": np.arange(3)}
-    path = tmp_path / "p"
-    path.write_bytes(pickle.dumps(values, protocol=4))
-    loaded = load_pickle(path)
-    assert loaded[1] == [2, 3]
-    np.testing.assert_array_equal(loaded["matrix"].toarray(), np.eye(3))
-    np.testing.assert_array_equal(loaded["array"], np.arange(3))
-
-
-class Malicious:
-    def __init__(self, target):
-        self.target = target
-
-    def __reduce__(self):
-        return Path.touch, (self.target,)
-
-
-@pytest.mark.parametrize("protocol", range(6))
-def test_a_pickle_that_asks_for_more_is_refused_before_it_runs(tmp_path, protocol):
-    target = tmp_path / "touched"
-    path = tmp_path / "p"
-    path.write_bytes(pickle.dumps([Malicious(target)], protocol=protocol))
-    with pytest.raises(DataError, match=r"asks for .*, which is not on the list of what data may hold; it was not run"):
-        load_pickle(path)
-    assert not target.exists()
-
-
-def test_a_pickle_of_too_much(tmp_path):
-    path = tmp_path / "p"
-    path.write_bytes(b"cnumpy\nndarray\n(L1000000000000L\ntR.")
-    with pytest.raises(DataError, match="not a whole pickle"):
-        load_pickle(path)
-
-
-def test_a_truncated_pickle(tmp_path):
-    path = tmp_path / "p"
-    for size in (0, 10, 40):
-        path.write_bytes(pickle.dumps(np.arange(100))[:size])
-        with pytest.raises(DataError, match="not a whole pickle"):
-            load_pickle(path)
