@@ -5,8 +5,10 @@ import re
 import networkx as nx
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
+from h2hgcn.datasets.inspection import plot
 from h2hgcn.datasets.inspection.plot import plot_inspection
 from h2hgcn.datasets.inspection.report import inspect_graph
 from h2hgcn.errors import DataError
@@ -248,6 +250,23 @@ def test_direction_is_ignored_and_that_is_said():
 def test_plot_of_a_degenerate_graph(name, tmp_path):
     graph = DEGENERATE[name]
     assert plot_inspection(graph, inspect_graph(graph), tmp_path / "shape.png").stat().st_size > 0
+
+
+def test_few_degrees_are_drawn_as_bars():
+    graph = data(nx.star_graph(2000))
+    axes = Figure().subplots()
+    plot._draw_degrees(axes, graph, inspect_graph(graph, effort=0.0))
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2,000"]
+    assert [bar.get_height() for bar in axes.patches] == [2000 / 2001, 1 / 2001]
+    assert [text.get_text() for text in axes.texts] == ["2,000", "1"]
+
+
+def test_many_degrees_are_drawn_as_a_curve():
+    graph = data(nx.barabasi_albert_graph(300, 2, seed=0))
+    axes = Figure().subplots()
+    plot._draw_degrees(axes, graph, inspect_graph(graph, effort=0.0))
+    assert not axes.patches
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

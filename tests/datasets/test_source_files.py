@@ -3,6 +3,7 @@ import io
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote
 
 import pytest
 
@@ -15,7 +16,9 @@ CONTENT = bytes(range(256)) * 4000
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves CONTENT at every address; half of it at /broken, an archive at /archive.zip, nothing at /missing."""
+    """Serves CONTENT at every address; half of it at /broken, an archive at /archive.zip, nothing at /missing, and no
+    length that makes sense at /length-abc and the like.
+    """
 
     def do_GET(self):
         if self.path == "/missing":
@@ -23,7 +26,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         content = archive() if self.path == "/archive.zip" else CONTENT
         self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
+        _, is_odd, length = self.path.partition("/length-")
+        self.send_header("Content-Length", length if is_odd else str(len(content)))
         self.end_headers()
         self.wfile.write(content[: len(content) // 2] if self.path == "/broken" else content)
 
@@ -59,6 +63,12 @@ def test_download(server, tmp_path):
     download(f"{server}/file", path, checksum())
     assert path.read_bytes() == CONTENT
     assert [file.name for file in path.parent.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("length", ["abc", "-5", "1.5"])
+def test_a_length_that_is_no_number_promises_nothing(server, tmp_path, length):
+    download(f"{server}/length-{quote(length)}", tmp_path / "file", checksum())
+    assert (tmp_path / "file").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(
@@ -103,6 +113,28 @@ def test_files_in_an_archive(server, tmp_path):
     (tmp_path / "half.zip").write_bytes(archive()[:50])
     with pytest.raises(DownloadError, match="not a whole zip archive"):
         unzip(tmp_path / "half.zip", {"a.txt": tmp_path / "a.txt"})
+
+
+def corrupt(packed):
+    """The first member's bytes, after its header of 30 bytes and its name, changed."""
+    return packed[:36] + bytes(byte ^ 0xFF for byte in packed[36:60]) + packed[60:]
+
+
+def encrypt(packed):
+    """Says that the member is encrypted, in both of its headers."""
+    directory = packed.index(b"PK\1\2")
+    return packed[:6] + b"\1" + packed[7 : directory + 8] + b"\1" + packed[directory + 9 :]
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("damage", [corrupt, encrypt])
+def test_members_that_cannot_be_unpacked(tmp_path, damage, method):
+    with zipfile.ZipFile(tmp_path / "whole.zip", "w", method) as opened:
+        opened.writestr("a.txt", CONTENT)
+    (tmp_path / "odd.zip").write_bytes(damage((tmp_path / "whole.zip").read_bytes()))
+    with pytest.raises(DownloadError, match=r"odd.zip is not a whole zip archive"):
+        unzip(tmp_path / "odd.zip", {"a.txt": tmp_path / "a.txt"})
+    assert not (tmp_path / "a.txt").exists()
 
 
 def test_without_a_network_the_error_says_what_to_put_where(tmp_path):
