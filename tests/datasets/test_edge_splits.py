@@ -223,7 +223,7 @@ def test_graphs_that_cannot_be_split():
         split_edges(complete, 0.25, 0.4)
     with pytest.raises(DataError, match="no negatives to draw"):
         draw_negatives(split_edges(complete, 0, 0), 1, np.random.default_rng(0))
-    for without_edges in (Data(num_nodes=3), Data()):
+    for without_edges in (Data(num_nodes=3), Data(), [Data()]):
         with pytest.raises(DataError, match="no edge_index"):
             split_edges(without_edges)
     with pytest.raises(DataError, match="undirected graphs only"):

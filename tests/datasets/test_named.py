@@ -109,6 +109,7 @@ def test_features_that_are_no_matrix(disease_folder, tmp_path, arrays):
         ("feats", lambda feats: feats[:, :4], "feats must be 3188 × 5 finite numbers"),
         ("feats", lambda feats: feats[1:], "feats must be 3188 × 5"),
         ("feats", lambda feats: np.where(feats > 1, np.nan, feats), "feats must be 3188 × 5 finite"),
+        ("node_ids", lambda ids: ids[1:], "node_ids, if there, must be 3188"),
         ("labels_nc", lambda labels: labels[1:], "labels_nc must be 3188 whole numbers from 0 to 3"),
         ("labels_nc", lambda labels: labels - 1, "labels_nc must be 3188 whole numbers from 0 to 3"),
         ("labels_nc", lambda labels: labels.astype(str), "labels_nc must be 3188 whole numbers"),
@@ -156,6 +157,13 @@ def test_the_list_is_there_before_pytorch():
     code = "import sys; from h2hgcn.datasets import DATASETS; DATASETS['cora'].is_here(); print('torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"
+
+
+def test_public_names_are_all_there():
+    from h2hgcn import datasets
+
+    assert dir(datasets) == sorted(datasets.__all__)
+    assert all(getattr(datasets, name) is not None for name in datasets.__all__)
 
 
 def test_unknown_attributes():

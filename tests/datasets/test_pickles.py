@@ -51,9 +51,7 @@ def refused(path, content, message):
         load_pickle(path)
 
 
-@pytest.mark.parametrize(
-    "name", ["scipy.sparse._csr\ncsr_matrix", "numpy\nndarray", "numpy\ndtype", "collections\ndefaultdict"]
-)
+@pytest.mark.parametrize("name", ["\n".join(name) for name in _ALLOWED])
 def test_a_pickle_cannot_change_a_class(tmp_path, name):
     """(None, {"h2hgcn": 1}) as the state of the class itself, by the opcode BUILD."""
     set_attribute = f"c{name}\n".encode() + b"(N(dVh2hgcn\nI1\nstb."

@@ -62,3 +62,7 @@ _HOMES = {
     "h2hgcn.datasets.structural": ("task_features",),
 }
 __getattr__ = lazy_names(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

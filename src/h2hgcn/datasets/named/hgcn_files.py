@@ -64,6 +64,7 @@ def load_airport(root: str | Path | None = None) -> Data:
         f"labels_nc must be {_AIRPORTS} whole numbers from 0 to {_AIRPORT_CLASSES - 1}": (
             labels.shape == (_AIRPORTS,) and _is_whole(labels, below=_AIRPORT_CLASSES)
         ),
+        f"node_ids, if there, must be {_AIRPORTS}": arrays.get("node_ids", labels).shape == (_AIRPORTS,),
         f"edges must be pairs (k × 2) of whole numbers from 0 to {_AIRPORTS - 1}": (
             edges.ndim == 2 and edges.shape[1] == 2 and _is_whole(edges, below=_AIRPORTS)
         ),

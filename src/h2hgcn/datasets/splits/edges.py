@@ -31,7 +31,7 @@ def split_edges(
     directed = bool(getattr(graph, "directed", False))
     if protocol == "legacy" and directed:
         raise DataError("the legacy protocol knows undirected graphs only; use protocol='clean'")
-    if graph.edge_index is None:
+    if getattr(graph, "edge_index", None) is None:
         raise DataError("the graph has no edge_index; link prediction needs edges")
     given, weights, loops = edge_ends(graph).T, edge_weights(graph), _removed_loops(graph, protocol)
     if len(loops) and weights is not None:
