@@ -146,6 +146,46 @@ def test_weights_stay_with_their_edges():
     assert split_edges(graph_of(4, [(0, 1)]), 0, 0).train_edge_weight() is None
 
 
+def test_learnt_weights_are_taken_as_they_are():
+    graph = graph_of(4, [(0, 1), (1, 2)])
+    graph.edge_weight = torch.full((4,), 2.0, requires_grad=True)
+    assert split_edges(graph, 0, 0).train_weights.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"edge_index": torch.tensor([[0, 4], [1, 2]])}, "edge_index names node 4, but the graph has 4 nodes"),
+        ({"edge_index": torch.tensor([[0, 1], [1, -2]])}, "edge_index names node -2"),
+        ({"edge_index": torch.tensor([[0.0], [1.5]])}, "edge_index is torch.float32; name nodes by whole numbers"),
+        ({"edge_index": torch.tensor([0, 1])}, r"edge_index has shape \(2,\)"),
+        ({"num_nodes": 0}, "but the graph has 0 nodes"),
+        ({"edge_weight": torch.ones(3)}, r"edge_weight has shape \(3,\); give one number for each of 2 edges"),
+        ({"edge_weight": torch.ones(2, 1)}, r"edge_weight has shape \(2, 1\)"),
+        ({"edge_weight": torch.tensor([1.0, torch.nan])}, "not finite"),
+        ({"edge_weight": torch.tensor([1.0, 1e300], dtype=torch.float64)}, "not finite in float32"),
+        ({"self_loops": torch.tensor([7])}, "self_loops names node 7"),
+        ({"self_loops": torch.tensor([3]), "edge_weight": torch.ones(2)}, "self-loops, which have no weights here"),
+    ],
+)
+def test_bad_edges_and_weights(change, message):
+    graph = graph_of(4, [(0, 1)])
+    graph.update(change)
+    with pytest.raises(DataError, match=message):
+        split_edges(graph, 0, 0, protocol="legacy")
+
+
+def test_bad_requests_for_negatives():
+    split = split_edges(graph_of(4, [(0, 1)]), 0, 0)
+    for count in (-1, 1.5):
+        with pytest.raises(DataError, match=f"count={count} must be a whole number"):
+            draw_negatives(split, count, 0)
+    for random in (-1, None):
+        with pytest.raises(DataError, match=f"seed={random} must be an integer"):
+            draw_negatives(split, 1, random)
+    assert np.array_equal(draw_negatives(split, 5, np.int64(3)), draw_negatives(split, 5, 3))
+
+
 def test_faults_are_said():
     looped = graph_of(9, [(0, 0), (0, 1), (1, 2), (3, 4), (5, 6)])
     with pytest.warns(DataWarning, match="1 self-pairs among its edges"):
@@ -183,8 +223,9 @@ def test_graphs_that_cannot_be_split():
         split_edges(complete, 0.25, 0.4)
     with pytest.raises(DataError, match="no negatives to draw"):
         draw_negatives(split_edges(complete, 0, 0), 1, np.random.default_rng(0))
-    with pytest.raises(DataError, match="no edge_index"):
-        split_edges(Data(num_nodes=3))
+    for without_edges in (Data(num_nodes=3), Data(), [Data()]):
+        with pytest.raises(DataError, match="no edge_index"):
+            split_edges(without_edges)
     with pytest.raises(DataError, match="undirected graphs only"):
         split_edges(graph_of(4, [(0, 1)], directed=True), protocol="legacy")
     with pytest.raises(DataError, match="use protocol='clean'"):

@@ -51,6 +51,16 @@ def graphs(draw, most_nodes=14):
 
 
 @given(graphs())
+def test_diameter_is_the_longest_distance_within_a_component(graph):
+    parts = [graph.subgraph(part) for part in nx.connected_components(graph)]
+    longest = max(map(nx.diameter, parts), default=0)
+    found = measure_hyperbolicity(simple(graph))
+    assert (found.diameter, found.diameter_exact) == (longest, True)
+    assert found.relative is None or found.relative <= 1
+    assert measure_hyperbolicity(simple(graph), effort=0.0).diameter <= longest
+
+
+@given(graphs())
 def test_search_agrees_with_the_definition(graph):
     search = search_delta(simple(graph))
     assert search.finished

@@ -5,8 +5,10 @@ import re
 import networkx as nx
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
+from h2hgcn.datasets.inspection import plot
 from h2hgcn.datasets.inspection.plot import plot_inspection
 from h2hgcn.datasets.inspection.report import inspect_graph
 from h2hgcn.errors import DataError
@@ -74,6 +76,62 @@ def test_trees_that_every_geometry_fits(graph):
     report = inspect_graph(data(graph))
     assert "is a tree (δ = 0)" in text(report)
     assert report.verdict.outlook == "unlikely"
+
+
+def test_every_component_counts_before_a_forest_is_called_stars():
+    report = inspect_graph(data(nx.disjoint_union(nx.star_graph(60), nx.balanced_tree(2, 4))))
+    assert report.hyperbolicity.diameter == 8
+    assert report.verdict.outlook == "likely"
+
+
+@pytest.mark.parametrize("effort", [1.0, 0.0])
+def test_a_star_and_a_cycle(effort):
+    report = inspect_graph(data(nx.disjoint_union(nx.star_graph(60), nx.cycle_graph(20))), effort=effort)
+    shape = report.hyperbolicity
+    assert (shape.diameter, shape.delta, shape.relative) == ((10, 5, 1) if effort else (10, 0, 0))
+    assert "nearly all nodes of the largest component" in text(report)
+    assert "That δ is only 5" not in text(report)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_edges_in_small_numbers(dtype):
+    graph = data(nx.balanced_tree(2, 5))
+    small = Data(edge_index=graph.edge_index.to(dtype), num_nodes=graph.num_nodes)
+    assert inspect_graph(small) == inspect_graph(graph)
+
+
+def test_labels_in_a_list():
+    graph = data(nx.cycle_graph(5))
+    graph.y = [0, 0, 1, 1, 1]
+    assert inspect_graph(graph).homophily.homophily == 3 / 5
+    for other in (["a"] * 5, [0.5] * 5, [[0], [0, 1]], [0, 1]):
+        graph.y = other
+        assert inspect_graph(graph).homophily is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed=-1 must be an integer"),
+        ({"effort": -1.0}, "effort=-1.0 must be a number, 0 or more"),
+        ({"effort": float("nan")}, "effort=nan"),
+        ({"effort": "much"}, "effort='much'"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(DataError, match=message):
+        inspect_graph(data(nx.cycle_graph(5)), **options)
+
+
+@pytest.mark.parametrize("effort", [1e300, float("inf")])
+def test_effort_without_end(effort):
+    graph = data(nx.barabasi_albert_graph(50, 2, seed=0))
+    assert inspect_graph(graph, effort=effort) == inspect_graph(graph)
+
+
+def test_truth_values_are_no_edges():
+    with pytest.raises(DataError, match=r"edge_index is torch.bool"):
+        inspect_graph(Data(edge_index=torch.tensor([[False], [True]]), num_nodes=2))
 
 
 DENSE = {
@@ -192,6 +250,23 @@ def test_direction_is_ignored_and_that_is_said():
 def test_plot_of_a_degenerate_graph(name, tmp_path):
     graph = DEGENERATE[name]
     assert plot_inspection(graph, inspect_graph(graph), tmp_path / "shape.png").stat().st_size > 0
+
+
+def test_few_degrees_are_drawn_as_bars():
+    graph = data(nx.star_graph(2000))
+    axes = Figure().subplots()
+    plot._draw_degrees(axes, graph, inspect_graph(graph, effort=0.0))
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2,000"]
+    assert [bar.get_height() for bar in axes.patches] == [2000 / 2001, 1 / 2001]
+    assert [text.get_text() for text in axes.texts] == ["2,000", "1"]
+
+
+def test_many_degrees_are_drawn_as_a_curve():
+    graph = data(nx.barabasi_albert_graph(300, 2, seed=0))
+    axes = Figure().subplots()
+    plot._draw_degrees(axes, graph, inspect_graph(graph, effort=0.0))
+    assert not axes.patches
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

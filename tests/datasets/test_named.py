@@ -1,8 +1,18 @@
+import shutil
+import subprocess
+import sys
+
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
+from torch_geometric.datasets import Planetoid, TUDataset
 
 from h2hgcn.datasets import DATASETS, DataError, DataWarning, load_dataset, task_features
+from h2hgcn.datasets.folders import cache_folder
+from h2hgcn.datasets.named import tu
+from h2hgcn.datasets.named.origins import planetoid_files, tu_files
 
 # nodes, undirected edges (a self-loop counts), features, classes
 FACTS = {
@@ -49,6 +59,116 @@ def test_disease_without_features_says_so(benchmark_data):
     with pytest.warns(DataWarning, match="structural features instead"):
         graph = load_dataset("disease_nc", benchmark_data)
     assert "cannot be compared with published ones" in graph.notes[0]
+
+
+@pytest.fixture
+def disease_folder(benchmark_data, tmp_path):
+    return shutil.copytree(benchmark_data / "hgcn/disease_nc", tmp_path / "hgcn/disease_nc")
+
+
+def test_disease_with_features(disease_folder, tmp_path):
+    features = sp.csc_matrix(np.arange(1044 * 3.0).reshape(1044, 3))
+    sp.save_npz(disease_folder / "disease_nc.feats.npz", features)
+    np.testing.assert_array_equal(load_dataset("disease_nc", tmp_path).x, features.toarray())
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (sp.csr_matrix(np.eye(5)), r"finite numbers for 1044 nodes, but is float64 \(5, 5\)"),
+        (sp.csr_matrix(np.full((1044, 2), np.nan)), "must have finite numbers"),
+        (sp.csr_matrix(np.full((1044, 2), 1e300)), "must have finite numbers"),
+    ],
+)
+def test_bad_features(disease_folder, tmp_path, matrix, message):
+    sp.save_npz(disease_folder / "disease_nc.feats.npz", matrix)
+    with pytest.raises(DataError, match=message):
+        load_dataset("disease_nc", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"format": b"csr", "shape": (1044, 2), "data": [1.0]},
+        {"format": b"csr", "shape": (1044, 2), "data": [1.0], "indices": [7], "indptr": [0] + [1] * 1044},
+    ],
+)
+def test_features_that_are_no_matrix(disease_folder, tmp_path, arrays):
+    np.savez(disease_folder / "disease_nc.feats.npz", **arrays)
+    with pytest.raises(DataError, match=r"disease_nc.feats.npz is not a sparse matrix"):
+        load_dataset("disease_nc", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("edges", lambda edges: edges + 1, "edges must be pairs .* of whole numbers from 0 to 3187"),
+        ("edges", lambda edges: edges.T, "edges must be pairs"),
+        ("edges", lambda edges: edges - 0.5, "edges must be pairs"),
+        ("edges", lambda edges: edges[1:], "has 18630 different edges, but there are 18631"),
+        ("feats", lambda feats: feats[:, :4], "feats must be 3188 × 5 finite numbers"),
+        ("feats", lambda feats: feats[1:], "feats must be 3188 × 5"),
+        ("feats", lambda feats: np.where(feats > 1, np.nan, feats), "feats must be 3188 × 5 finite"),
+        ("node_ids", lambda ids: ids[1:], "node_ids, if there, must be 3188"),
+        ("labels_nc", lambda labels: labels[1:], "labels_nc must be 3188 whole numbers from 0 to 3"),
+        ("labels_nc", lambda labels: labels - 1, "labels_nc must be 3188 whole numbers from 0 to 3"),
+        ("labels_nc", lambda labels: labels.astype(str), "labels_nc must be 3188 whole numbers"),
+    ],
+)
+def test_bad_airports(benchmark_data, tmp_path, name, change, message):
+    arrays = dict(np.load(benchmark_data / "hgcn/airport/airport.npz"))
+    (tmp_path / "airport").mkdir()
+    np.savez(tmp_path / "airport/airport.npz", **{**arrays, name: change(arrays[name])})
+    with pytest.raises(DataError, match=message):
+        load_dataset("airport", tmp_path)
+
+
+def test_airports_in_a_single_array(tmp_path):
+    (tmp_path / "airport").mkdir()
+    with (tmp_path / "airport/airport.npz").open("wb") as file:
+        np.save(file, np.eye(3))
+    with pytest.raises(DataError, match=r"lacks the arrays .* it holds a single array"):
+        load_dataset("airport", tmp_path)
+
+
+def test_a_processed_copy_that_is_not_right_is_made_anew(benchmark_data):
+    original = load_dataset("enzymes", benchmark_data)
+    copy = cache_folder() / "processed/enzymes.npz"
+    whole = dict(np.load(copy))
+    for damage in ({"y": None}, {"more": np.ones(1)}, {"y": np.array(["a"])}, {"x": np.array(1)}):
+        np.savez(copy, **{name: array for name, array in {**whole, **damage}.items() if array is not None})
+        assert torch.equal(load_dataset("enzymes", benchmark_data).y, original.y)
+        assert dict(np.load(copy)).keys() == whole.keys()
+
+
+def test_classes_of_a_collection_are_counted(benchmark_data, tmp_path):
+    folder = shutil.copytree(benchmark_data / "tu/ENZYMES/raw", tmp_path / "tu/ENZYMES/raw")
+    (folder / "ENZYMES_graph_labels.txt").write_text("1\n2\n" * 300)
+    with pytest.raises(DataError, match="37282 edges and 2 classes, but ENZYMES has 600, 19580, 37282 and 6"):
+        tu.load_tu("enzymes", tmp_path)
+
+
+def test_addresses_are_those_of_pyg():
+    assert all(file.url.startswith(f"{Planetoid.url}/ind.cora.") for file in planetoid_files("cora").files)
+    assert all(file.archive == f"{TUDataset.url}/DD.zip" for file in tu_files("dd").files)
+
+
+def test_the_list_is_there_before_pytorch():
+    code = "import sys; from h2hgcn.datasets import DATASETS; DATASETS['cora'].is_here(); print('torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "False\n"
+
+
+def test_public_names_are_all_there():
+    from h2hgcn import datasets
+
+    assert dir(datasets) == sorted(datasets.__all__)
+    assert all(getattr(datasets, name) is not None for name in datasets.__all__)
+
+
+def test_unknown_attributes():
+    with pytest.raises(ImportError, match="load_datasets"):
+        from h2hgcn.datasets import load_datasets  # noqa: F401
 
 
 def test_airport_labels_are_not_among_the_features_for_them(benchmark_data):

@@ -42,6 +42,19 @@ def test_legacy_on_more_classes_warns_of_the_overlap():
         split_nodes(graph_of([0, 1, 2, 3] * 20), protocol="legacy")
 
 
+def test_legacy_leaves_unlabelled_nodes_out():
+    y = [0, 1, -1, 1, 0] * 8
+    split = split_nodes(graph_of(y), protocol="legacy")
+    together = np.concatenate([split.train, split.val, split.test])
+    np.testing.assert_array_equal(np.sort(together), np.flatnonzero(np.array(y) >= 0))
+
+
+def test_legacy_warns_of_validation_nodes_in_other_parts():
+    with pytest.warns(DataWarning, match="0 are also training nodes and 10 validation nodes"):
+        split = split_nodes(graph_of([2, 3] * 10), 0.5, 0.49, protocol="legacy")
+    assert len(np.intersect1d(split.val, split.test))
+
+
 def test_legacy_airport_counts_its_overlap(benchmark_data):
     with pytest.warns(DataWarning, match="of 506 distinct test nodes, 225 are also training nodes"):
         split = split_nodes(load_dataset("airport", benchmark_data), protocol="legacy")

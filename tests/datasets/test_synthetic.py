@@ -160,6 +160,11 @@ def scribble(path):
     path.write_bytes(b"\0" * 1000)
 
 
+def change_a_bit(path):
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 0x80]))
+
+
 def without_classes(path):
     with np.load(path) as file:
         kept = {name: file[name] for name in file if name != "y"}
@@ -178,6 +183,7 @@ def older(path):
         (".npy", cut),
         (".npy", lengthen),
         (".npy", scribble),
+        (".npy", change_a_bit),
         (".npy", Path.unlink),
         (".npz", cut),
         (".npz", scribble),

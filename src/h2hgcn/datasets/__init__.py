@@ -1,19 +1,24 @@
 """Named graphs, collections, a person's own files, splits, and a look at a graph's geometry."""
 
-from h2hgcn.datasets.inspection import GraphReport, inspect_graph
-from h2hgcn.datasets.named import DATASETS, GraphCollection, load_dataset
-from h2hgcn.datasets.own import load_graph
-from h2hgcn.datasets.splits import (
-    EdgeSplit,
-    GraphSplit,
-    NodeSplit,
-    draw_negatives,
-    split_edges,
-    split_graphs,
-    split_nodes,
-)
-from h2hgcn.datasets.structural import task_features
+from typing import TYPE_CHECKING
+
+from h2hgcn.datasets.lazy import lazy_names
 from h2hgcn.errors import DataError, DataWarning
+
+if TYPE_CHECKING:
+    from h2hgcn.datasets.inspection import GraphReport, inspect_graph
+    from h2hgcn.datasets.named import DATASETS, GraphCollection, load_dataset
+    from h2hgcn.datasets.own import load_graph
+    from h2hgcn.datasets.splits import (
+        EdgeSplit,
+        GraphSplit,
+        NodeSplit,
+        draw_negatives,
+        split_edges,
+        split_graphs,
+        split_nodes,
+    )
+    from h2hgcn.datasets.structural import task_features
 
 __all__ = [
     "DATASETS",
@@ -33,3 +38,31 @@ __all__ = [
     "split_nodes",
     "task_features",
 ]
+
+_HOMES = {
+    "h2hgcn.datasets.inspection": (
+        "GraphReport",
+        "inspect_graph",
+    ),
+    "h2hgcn.datasets.named": (
+        "DATASETS",
+        "GraphCollection",
+        "load_dataset",
+    ),
+    "h2hgcn.datasets.own": ("load_graph",),
+    "h2hgcn.datasets.splits": (
+        "EdgeSplit",
+        "GraphSplit",
+        "NodeSplit",
+        "draw_negatives",
+        "split_edges",
+        "split_graphs",
+        "split_nodes",
+    ),
+    "h2hgcn.datasets.structural": ("task_features",),
+}
+__getattr__ = lazy_names(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

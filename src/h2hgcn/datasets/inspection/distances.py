@@ -20,7 +20,7 @@ class Walks(NamedTuple):
 
 
 def walk(graph: SimpleGraph, sources: NDArray[np.int64], kept: int) -> Walks:
-    """Walks from every source; the sources are different nodes of one component."""
+    """Walks from every source; the sources are different nodes, and the kept ones are of one component."""
     walks = Walks(np.zeros((kept, kept), np.int32), np.zeros(len(sources), np.int32))
     columns = np.full(graph.num_nodes, -1, np.int32)
     columns[sources[:kept]] = np.arange(kept)
@@ -29,17 +29,28 @@ def walk(graph: SimpleGraph, sources: NDArray[np.int64], kept: int) -> Walks:
     return walks
 
 
-def double_sweep(graph: SimpleGraph, source: int) -> int:
-    """The eccentricity of a node farthest from the source: a lower bound on the diameter, exact in a tree."""
-    farthest, _ = _farthest(graph.starts, graph.neighbors, source)
-    return int(_farthest(graph.starts, graph.neighbors, farthest)[1])
+def double_sweep(graph: SimpleGraph, sources: int | NDArray[np.int64]) -> int:
+    """The largest eccentricity of a node farthest from a source: a lower bound on the diameter, exact in a tree.
+
+    The sources lie in different components.
+    """
+    return int(_double_sweep(graph.starts, graph.neighbors, np.atleast_1d(np.asarray(sources, np.int64))))
 
 
 @compiled
-def _farthest(starts: Any, neighbors: Any, source: int) -> Any:
-    """A node farthest from the source, and its distance."""
-    distances = np.full(len(starts) - 1, -1, np.int32)
+def _double_sweep(starts: Any, neighbors: Any, sources: Any) -> int:
+    there, back = np.full((2, len(starts) - 1), -1, np.int32)
     queue = np.empty(len(starts) - 1, np.int32)
+    longest = 0
+    for source in sources:
+        farthest = _farthest(starts, neighbors, source, there, queue)
+        longest = max(longest, back[_farthest(starts, neighbors, farthest, back, queue)])
+    return longest
+
+
+@compiled
+def _farthest(starts: Any, neighbors: Any, source: int, distances: Any, queue: Any) -> int:
+    """A node farthest from the source; writes all distances of its component, which are -1 before."""
     distances[source] = 0
     queue[0] = source
     read, written = 0, 1
@@ -52,7 +63,7 @@ def _farthest(starts: Any, neighbors: Any, source: int) -> Any:
                 distances[other] = distances[node] + 1
                 queue[written] = other
                 written += 1
-    return queue[written - 1], distances[queue[written - 1]]
+    return queue[written - 1]
 
 
 @compiled

@@ -47,8 +47,8 @@ def _component(size: Size) -> list[str]:
     if size.components == 1:
         return []
     return [
-        f"mean δ and distances are those of the largest of {size.components:,} components, "
-        f"with {size.largest_component_share:.0%} of the nodes"
+        f"mean δ and the distances' mean and deviation are those of the largest of {size.components:,} components, "
+        f"with {size.largest_component_share:.0%} of the nodes; δ and diameter are the largest of any"
     ]
 
 

@@ -6,6 +6,7 @@ has a small δ whatever its shape: compare δ with the distances.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,8 @@ FEWEST_SOURCES, MOST_SOURCES = 64, 1_000
 
 @dataclass(frozen=True)
 class Hyperbolicity:
-    """δ of a graph. Mean, histogram and distances are those of the largest component.
+    """δ and diameter of a graph, the largest over its components. Mean, histogram and mean distance are those of the
+    component with most nodes.
 
     ``histogram[i]`` counts the quadruples with δ = i/2. Unless ``exact``, ``delta`` is the largest seen, a lower bound,
     and with 95 % confidence at most ``share_above`` of the quadruples exceed it (the rule of three, 3/N for N
@@ -63,8 +65,8 @@ def measure_hyperbolicity(
     walks = walk(graph, sources, min(len(sources), MOST_SOURCES))
     spread = spread_of_delta(walks.distances, len(nodes), random)
     search = search_delta(graph, spread.twice_delta, int(effort * SEARCH_BUDGET))
-    forest = graph.num_edges == graph.num_nodes - len(components.sizes)
-    diameter = max(walks.eccentricities.max(), double_sweep(graph, int(nodes[0]))) if len(nodes) else 0
+    walked = _Longest(int(walks.eccentricities.max(initial=0)), len(sources) == len(nodes))
+    diameter = _longest_distance(graph, components, walked, search.twice_delta, effort)
     mean_distance, deviation = _mean_and_deviation(walks.distances)
     delta = search.twice_delta / 2
     return Hyperbolicity(
@@ -76,14 +78,38 @@ def measure_hyperbolicity(
         histogram=spread.histogram,
         quadruples=spread.quadruples,
         sampled_nodes=len(walks.distances),
-        diameter=int(diameter),
-        diameter_exact=forest or len(sources) == len(nodes),
+        diameter=diameter.distance,
+        diameter_exact=diameter.exact,
         mean_distance=mean_distance,
         distance_deviation=deviation,
-        relative=_twice_over(delta, float(diameter)),
+        relative=_twice_over(delta, diameter.distance),
         relative_mean=_twice_over(spread.mean, mean_distance),
         relative_spread=_twice_over(spread.mean, deviation),
     )
+
+
+class _Longest(NamedTuple):
+    """The longest distance seen, and whether there is none longer."""
+
+    distance: int
+    exact: bool
+
+
+def _longest_distance(
+    graph: SimpleGraph, components: Components, largest: _Longest, twice_delta: int, effort: float
+) -> _Longest:
+    """The longest distance within any component, given that within the largest one; 2δ is a bound from below."""
+    firsts = np.unique(components.labels, return_index=True)[1]
+    seen = max(largest.distance, twice_delta, double_sweep(graph, firsts))
+    if graph.num_edges == graph.num_nodes - len(components.sizes):  # a forest, where sweeps are exact
+        return _Longest(seen, True)
+    could_be_longer = components.sizes > seen + 1
+    if len(components.sizes):
+        could_be_longer[components.sizes.argmax()] = False
+    nodes = np.flatnonzero(could_be_longer[components.labels])
+    if len(nodes) * (len(nodes) + 2 * graph.num_edges) > effort * TRAVERSAL_BUDGET:
+        return _Longest(seen, False)
+    return _Longest(max(seen, int(walk(graph, nodes, 0).eccentricities.max(initial=0))), largest.exact)
 
 
 def _affordable_sources(graph: SimpleGraph, nodes: int, effort: float) -> int:

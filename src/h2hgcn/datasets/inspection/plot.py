@@ -10,6 +10,8 @@ from h2hgcn.datasets.inspection.simple_graph import simple_graph
 from h2hgcn.errors import DataError
 
 FORMATS = (".pdf", ".png", ".svg")
+# So many different degrees are read off bars; more make a curve.
+FEW_DEGREES = 6
 
 
 def plot_inspection(graph: Any, report: GraphReport, path: str | Path) -> Path:
@@ -31,22 +33,49 @@ def plot_inspection(graph: Any, report: GraphReport, path: str | Path) -> Path:
 
 def _draw_degrees(axes: Any, graph: Any, report: GraphReport) -> None:
     degrees = simple_graph(graph).degrees
-    values, counts = np.unique(degrees[degrees > 0], return_counts=True)
+    values, counts = np.unique(degrees, return_counts=True)
+    if 0 < len(values) <= FEW_DEGREES:
+        _draw_bars(axes, values, counts)
+    else:
+        _draw_tail(axes, degrees[degrees > 0], len(degrees), report)
+
+
+def _draw_bars(axes: Any, values: Any, counts: Any) -> None:
+    """A bar for every degree with its number of nodes, side by side however far apart: few degrees are no curve."""
+    bars = axes.bar([f"{value:,}" for value in values], counts / counts.sum(), width=0.6, color="tab:blue")
+    axes.bar_label(bars, [f"{count:,}" for count in counts], padding=2)
+    middle, room = (len(values) - 1) / 2, max(len(values), 3) / 2
+    axes.set(title="Degrees, with numbers of nodes", xlabel="degree", ylabel="share of nodes of this degree")
+    axes.set(xlim=(middle - room, middle + room), ylim=(0, 1.1))
+
+
+def _draw_tail(axes: Any, degrees: Any, num_nodes: int, report: GraphReport) -> None:
+    values, counts = np.unique(degrees, return_counts=True)
     if len(values):
-        at_least = counts[::-1].cumsum()[::-1] / len(degrees)
+        at_least = counts[::-1].cumsum()[::-1] / num_nodes
         axes.loglog(values, at_least, ".", color="tab:blue")
         if tail := report.degrees.tail:
             line = np.array([tail.first_degree, values[-1]], float)
-            heights = tail.nodes / len(degrees) * (line / tail.first_degree) ** (1 - tail.exponent)
+            heights = tail.nodes / num_nodes * (line / tail.first_degree) ** (1 - tail.exponent)
             axes.loglog(line, heights, "--", color="tab:gray", label=f"exponent {tail.exponent:.2f}")
             axes.legend()
+        _label_by_numbers(axes.xaxis)
     axes.set(title="Degrees", xlabel="degree", ylabel="share of nodes of at least this degree")
+
+
+def _label_by_numbers(axis: Any) -> None:
+    """1, 2, 5, 10, ...; matplotlib's labels of a short logarithmic axis run into each other."""
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _draw_delta(axes: Any, report: GraphReport) -> None:
     counts = np.array(report.hyperbolicity.histogram, float)
     if len(counts):
         axes.bar(np.arange(len(counts)) / 2, counts / counts.sum(), width=0.4, color="tab:blue")
-        axes.set_yscale("log")
+        axes.set(yscale="log" if len(counts) > 1 else "linear", xlim=(-0.5, max(len(counts) / 2, 1.5)))
     sign = "=" if report.hyperbolicity.exact else "≥"
     axes.set(title=f"Largest δ {sign} {report.hyperbolicity.delta:g}", xlabel="δ", ylabel="share of quadruples")

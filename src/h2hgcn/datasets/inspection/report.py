@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 from h2hgcn.datasets.inspection.clustering import Clustering, measure_clustering
@@ -18,7 +19,10 @@ from h2hgcn.datasets.inspection.statistics import (
     measure_tree_likeness,
 )
 from h2hgcn.datasets.inspection.verdict import Verdict, judge
+from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.errors import DataError
+
+MOST_EFFORT = 1e9
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
         raise DataError(
             f"inspect_graph takes one PyG graph, not a {type(graph).__name__}; load it, or take one of many"
         )
+    check_seed(seed)
+    effort = _within_reach(effort)
     simple = simple_graph(graph)
     components = connected_components(simple)
     directed = bool(getattr(graph, "directed", False))
@@ -65,6 +71,13 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
         directed=directed,
         seed=seed,
     )
+
+
+def _within_reach(effort: float) -> float:
+    """The effort, infinity included, as far as budgets can be counted in 64 bits."""
+    if not isinstance(effort, Real) or not effort >= 0:
+        raise DataError(f"effort={effort!r} must be a number, 0 or more; 1 takes some seconds, 10 about ten times that")
+    return min(float(effort), MOST_EFFORT)
 
 
 def _json_ready(value: Any) -> Any:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from h2hgcn.compiled import compiled
-from h2hgcn.errors import DataError
+from h2hgcn.datasets.edge_arrays import edge_ends
 
 
 class SimpleGraph(NamedTuple):
@@ -50,17 +50,10 @@ class Components(NamedTuple):
 
 def simple_graph(graph: Any) -> SimpleGraph:
     """Reads a PyG graph; the direction of its edges is forgotten."""
-    edge_index = graph.edge_index
-    if edge_index is None:
+    if graph.edge_index is None:
         return SimpleGraph(np.zeros((graph.num_nodes or 0) + 1, np.int64), np.empty(0, np.int32), 0)
-    if edge_index.is_floating_point():
-        raise DataError(f"edge_index is {edge_index.dtype}; name nodes by whole numbers (torch.int64)")
-    if edge_index.dim() != 2 or len(edge_index) != 2:
-        raise DataError(f"edge_index has shape {tuple(edge_index.shape)}; give one row of sources and one of targets")
     num_nodes = int(graph.num_nodes or 0)
-    source, target = edge_index.detach().cpu().numpy()
-    _check_range(source, num_nodes)
-    _check_range(target, num_nodes)
+    source, target = edge_ends(graph)
     looped = source == target
     self_loops = len(np.unique(source[looped]))
     starts, neighbors = _both_ways(_distinct_pairs(source[~looped], target[~looped], num_nodes), num_nodes)
@@ -74,14 +67,6 @@ def connected_components(graph: SimpleGraph) -> Components:
     matrix = sp.csr_array((arcs, graph.neighbors, graph.starts), shape=(graph.num_nodes, graph.num_nodes))
     count, labels = csgraph.connected_components(matrix, directed=False)
     return Components(labels, np.bincount(labels, minlength=count))
-
-
-def _check_range(ends: NDArray[np.int64], num_nodes: int) -> None:
-    if len(ends) and (ends.min() < 0 or ends.max() >= num_nodes):
-        wrong = ends.min() if ends.min() < 0 else ends.max()
-        raise DataError(
-            f"edge_index names node {wrong}, but the graph has {num_nodes} nodes; fix num_nodes or the edges"
-        )
 
 
 def _distinct_pairs(source: NDArray[np.int64], target: NDArray[np.int64], num_nodes: int) -> NDArray[np.int64]:

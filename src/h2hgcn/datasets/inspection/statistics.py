@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from h2hgcn.datasets.inspection.degree_tail import PowerLaw, fit_power_law
 from h2hgcn.datasets.inspection.simple_graph import Components, SimpleGraph
@@ -110,9 +111,15 @@ def measure_homophily(graph: SimpleGraph, y: Any) -> LabelHomophily | None:
 
 
 def _class_labels(y: Any, num_nodes: int) -> NDArray[np.int64] | None:
-    if y is None or y.is_floating_point() or y.numel() != num_nodes or not num_nodes:
+    if y is None or not num_nodes:
         return None
-    labels: NDArray[np.int64] = y.detach().cpu().numpy().reshape(-1).astype(np.int64)
+    try:
+        given = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y)
+    except ValueError:  # lists of different lengths
+        return None
+    if given.dtype.kind not in "biu" or given.size != num_nodes:
+        return None
+    labels: NDArray[np.int64] = given.reshape(-1).astype(np.int64)
     return labels if (labels >= 0).any() else None
 
 

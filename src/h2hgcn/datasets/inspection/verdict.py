@@ -72,9 +72,12 @@ def _judge_shape(
         return "unknown", ("The largest component is too small to judge its shape.",)
     if shape.mean_distance < FEW_STEPS:
         return "unlikely", (
-            "Hyperbolic geometry is unlikely to help: distances hardly vary, as nearly all nodes are one or two steps "
-            "apart.",
-            f"That δ is only {shape.delta:g} says nothing here, as δ never exceeds half the diameter.",
+            "Hyperbolic geometry is unlikely to help: distances hardly vary, as nearly all nodes "
+            f"{'' if size.components == 1 else 'of the largest component '}are one or two steps apart.",
+            *(
+                [f"That δ is only {shape.delta:g} says nothing here, as δ never exceeds half the diameter."]
+                * (shape.delta <= FEW_STEPS / 2)
+            ),
         )
     noise = shape.relative_spread or 0.0
     if shape.relative_mean <= CLOSE_TO_TREE and noise <= STEADY_BRANCHES:

@@ -1,9 +1,11 @@
 """Files from the network: with a progress bar, whole, and of the expected content."""
 
 import hashlib
+import lzma
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from http.client import HTTPException
 from pathlib import Path
 
@@ -15,6 +17,9 @@ from h2hgcn.errors import DataError
 
 _TIMEOUT_SECONDS = 30
 _CHUNK = 1 << 18
+
+# What damaged, encrypted or oddly packed members end in.
+_ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
 
 
 class DownloadError(DataError):
@@ -31,7 +36,8 @@ def download(url: str, path: Path, sha256: str | None = None) -> None:
             atomic_write(path) as file,
             _bar() as bar,
         ):
-            expected = int(response.headers.get("Content-Length", 0)) or None
+            length = response.headers.get("Content-Length", "")
+            expected = int(length) if length.isascii() and length.isdigit() else None  # no number is no promise
             task = bar.add_task(path.name, total=expected)
             while chunk := response.read(_CHUNK):
                 file.write(chunk)
@@ -60,7 +66,7 @@ def unzip(archive: Path, wanted: dict[str, Path]) -> None:
                 with opened.open(members[name]) as source, atomic_write(path) as file:
                     while chunk := source.read(_CHUNK):
                         file.write(chunk)
-    except zipfile.BadZipFile as error:
+    except _ZIP_FAULTS as error:
         raise DownloadError(f"{archive.name} is not a whole zip archive ({error}); try again") from error
 
 

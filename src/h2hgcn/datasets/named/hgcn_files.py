@@ -1,66 +1,46 @@
 """HGCN's graphs (Chami et al. 2019): two disease trees and the airports."""
 
 import warnings
+import zipfile
+import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce
 
 from h2hgcn.datasets.arrays import load_arrays
-from h2hgcn.datasets.named.source_files import SourceFile, SourceFolder
+from h2hgcn.datasets.named.origins import airport_files, disease_files
 from h2hgcn.datasets.structural import structural_features
 from h2hgcn.errors import DataError, DataWarning
 
-_ADDRESS = "https://raw.githubusercontent.com/HazyResearch/hgcn/master/data"
-
-_CHECKSUMS = {
-    "disease_lp.edges.csv": "b5b7e41bbfd28fc7f61590e5587622103ee9c3aa1b59911c74873a6f328dca07",
-    "disease_lp.feats.npz": "b4a726b13598c036a75e1b49f08e92820553b972966ad950b8d4d5416eb339f8",
-    "disease_lp.labels.npy": "8f2b26602764fbb785b93775d9f71194f1f36920e185af8bc5c31aea07dde858",
-    "disease_nc.edges.csv": "08b2dcf00db1e6a8f491af5294dee98197f1251a63bc9190d05fb4e77507782e",
-    "disease_nc.labels.npy": "70be7f91a854d924f3b7ac423615d75b1f9ee2506261c44113de27cc2caadd51",
-}
-
-_AIRPORT_HINT = (
-    " (airport.npz with the arrays edges (k × 2), feats (n × 5) and labels_nc (n), converted from the pickled networkx"
-    " graph airport.p of HGCN's repository)"
-)
-
-
-def disease_files(name: str) -> SourceFolder:
-    files = [
-        SourceFile(
-            f"{name}.{part}", _CHECKSUMS.get(f"{name}.{part}"), f"{_ADDRESS}/{name}/{name}.{part}", optional=optional
-        )
-        for part, optional in (("edges.csv", False), ("labels.npy", False), ("feats.npz", name == "disease_nc"))
-    ]
-    return SourceFolder("hgcn", name, files)
-
-
-def airport_files() -> SourceFolder:
-    return SourceFolder("hgcn", "airport", [SourceFile("airport.npz")], hint=_AIRPORT_HINT)
+# What the airports must come to, since the file has no published checksum.
+_AIRPORTS, _AIRPORT_EDGES, _AIRPORT_FEATURES, _AIRPORT_CLASSES = 3188, 18_631, 5, 4
 
 
 def load_disease_file(name: str, root: str | Path | None = None) -> Data:
     """``disease_lp`` or ``disease_nc``. Where the features of the second cannot be had, structural ones stand in."""
-    folder = disease_files(name).obtain(root)
+    files = disease_files(name)
+    folder = files.obtain(root)
     labels = load_arrays(folder / f"{name}.labels.npy").astype(np.int64)
     edges = _read_pairs(folder / f"{name}.edges.csv", len(labels))
     data = Data(y=torch.from_numpy(labels), edge_index=_undirected(edges, len(labels)), num_nodes=len(labels))
     features = folder / f"{name}.feats.npz"
     if features.is_file():
-        data.x = torch.from_numpy(_load_sparse(features).toarray().astype(np.float32))
+        data.x = torch.from_numpy(_read_features(features, len(labels)))
         return data
     data.x, data.feature_names = structural_features(data.edge_index, data.num_nodes)
     data.structural = True
+    address = next(file.url for file in files.files if file.name == features.name)
     note = (
         f"{features.name} is not in {folder}: {name} has structural features instead (degree, one-hot degree, "
-        "constant), and its figures cannot be compared with published ones"
+        f"constant), and its figures cannot be compared with published ones; for those, put {address} there"
     )
-    warnings.warn(note, DataWarning, stacklevel=3)
+    warnings.warn(note, DataWarning, stacklevel=4)
     data.notes = [note]
     return data
 
@@ -69,21 +49,43 @@ def load_airport(root: str | Path | None = None) -> Data:
     """The airports with their five numbers. ``label_columns`` names the number that the labels were cut from: it has
     to be left out when labels are to be predicted, which ``task_features`` does.
     """
-    path = airport_files().obtain(root) / "airport.npz"
+    files = airport_files()
+    path = files.obtain(root) / "airport.npz"
     arrays = load_arrays(path)
-    missing = {"edges", "feats", "labels_nc"} - set(arrays)
+    known = sorted(arrays) if isinstance(arrays, dict) else "a single array"
+    missing = {"edges", "feats", "labels_nc"} - set(known)
     if missing:
-        raise DataError(f"{path} lacks the arrays {sorted(missing)}; it holds {sorted(arrays)}")
-    features, labels = arrays["feats"], arrays["labels_nc"]
+        raise DataError(f"{path} lacks the arrays {sorted(missing)}; it holds {known}")
+    edges, features, labels = arrays["edges"], arrays["feats"], arrays["labels_nc"]
+    demands = {
+        f"feats must be {_AIRPORTS} × {_AIRPORT_FEATURES} finite numbers": (
+            features.shape == (_AIRPORTS, _AIRPORT_FEATURES) and _is_finite(features)
+        ),
+        f"labels_nc must be {_AIRPORTS} whole numbers from 0 to {_AIRPORT_CLASSES - 1}": (
+            labels.shape == (_AIRPORTS,) and _is_whole(labels, below=_AIRPORT_CLASSES)
+        ),
+        f"node_ids, if there, must be {_AIRPORTS}": arrays.get("node_ids", labels).shape == (_AIRPORTS,),
+        f"edges must be pairs (k × 2) of whole numbers from 0 to {_AIRPORTS - 1}": (
+            edges.ndim == 2 and edges.shape[1] == 2 and _is_whole(edges, below=_AIRPORTS)
+        ),
+    }
+    unmet = [demand for demand, is_met in demands.items() if not is_met]
+    if unmet:
+        raise DataError(f"{path}: {'; '.join(unmet)}. Make it anew{files.hint}")
     data = Data(
         x=torch.from_numpy(features.astype(np.float32)),
         y=torch.from_numpy(labels.astype(np.int64)),
-        edge_index=_undirected(arrays["edges"].astype(np.int64), len(features)),
-        num_nodes=len(features),
+        edge_index=_undirected(edges.astype(np.int64), _AIRPORTS),
+        num_nodes=_AIRPORTS,
     )
+    distinct = int((data.edge_index[0] <= data.edge_index[1]).sum())
+    if distinct != _AIRPORT_EDGES:
+        raise DataError(
+            f"{path} has {distinct} different edges, but there are {_AIRPORT_EDGES}. Make it anew{files.hint}"
+        )
     if "node_ids" in arrays:
         data.node_ids = arrays["node_ids"]
-    data.label_columns = [features.shape[1] - 1]
+    data.label_columns = [_AIRPORT_FEATURES - 1]
     data.append_structure = True
     return data
 
@@ -103,6 +105,26 @@ def _read_pairs(path: Path, size: int) -> np.ndarray:
     return pairs
 
 
-def _load_sparse(path: Path) -> sp.csr_matrix:
-    arrays = load_arrays(path)
-    return sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), arrays["shape"])
+def _read_features(path: Path, size: int) -> NDArray[np.float32]:
+    try:
+        matrix = sp.load_npz(path).tocsr()
+        matrix.check_format(full_check=True)
+    except (ValueError, KeyError, TypeError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path} is not a sparse matrix ({error}); put the original in its place") from error
+    if matrix.shape[0] != size or not _is_finite(matrix.data):
+        raise DataError(
+            f"{path} must have finite numbers for {size} nodes, but is {matrix.dtype} {matrix.shape}; put the original "
+            "in its place"
+        )
+    return matrix.toarray().astype(np.float32)
+
+
+def _is_finite(numbers: NDArray[Any]) -> bool:
+    """Whether these are numbers that stay finite in float32."""
+    return numbers.dtype.kind in "biuf" and bool((np.abs(numbers) <= np.finfo(np.float32).max).all())
+
+
+def _is_whole(numbers: NDArray[Any], below: int) -> bool:
+    return numbers.dtype.kind in "iuf" and bool(
+        ((numbers >= 0) & (numbers < below) & (np.floor(numbers) == numbers)).all()
+    )

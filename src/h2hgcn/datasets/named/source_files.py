@@ -1,6 +1,7 @@
 """Finds the files of a named dataset: in the data folder, in the cache, or on the network."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -74,4 +75,11 @@ class SourceFolder:
                 f"files are missing, and could not be downloaded: {error}. Put {names} into {folder}{self.hint}, or "
                 "name the folder that holds them with --data or $H2HGCN_DATA"
             ) from error
+        self._try_optional(folder)
         return folder
+
+    def _try_optional(self, folder: Path) -> None:
+        for file in self.files:
+            if file.optional and file.url is not None and not (folder / file.name).is_file():
+                with suppress(DownloadError, OSError):  # whoever loads the files says what it goes without
+                    download(file.url, folder / file.name, file.sha256)

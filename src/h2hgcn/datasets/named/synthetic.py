@@ -5,11 +5,13 @@ U(0.01, 1); Watts-Strogatz starts with 1 to 199 neighbors and rewires with a pro
 Barabási-Albert adds 1 to 199 edges a node. The features are the one-hot degree up to 1,000: 1,001 columns, the last for
 1,000 and above. Of each kind a third trains, a third validates, a third tests.
 
-Generated on first use and kept on disk: all upper triangles as bits in one file, which is mapped and not read, and a
-small one with sizes, classes and parameters. The small one is written last, and without it the large one does not
-count.
+Generated on first use and kept on disk: all upper triangles as bits in one file, which is mapped, and a small one with
+sizes, classes, parameters and the checksum of the large one. The small one is written last, and without it the large
+one does not count.
 """
 
+import hashlib
+import io
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -26,6 +28,7 @@ from torch_geometric.data import Data
 
 from h2hgcn.datasets.atomic import atomic_write
 from h2hgcn.datasets.named.collection import GraphCollection
+from h2hgcn.datasets.named.download import sha256_of
 from h2hgcn.datasets.named.random_graphs import (
     barabasi_albert,
     erdos_renyi,
@@ -132,7 +135,8 @@ def _read(bits: Path, stamp: _Stamp) -> SyntheticCollection | None:
             if any(facts[name] != value for name, value in asdict(stamp).items()):
                 return None
             num_nodes, y = facts["num_nodes"], torch.from_numpy(facts["y"])
-        if np.load(bits, mmap_mode="r").shape != (_packed_sizes(num_nodes).sum(),):
+            checksum = str(facts["sha256"])
+        if np.load(bits, mmap_mode="r").shape != (_packed_sizes(num_nodes).sum(),) or sha256_of(bits) != checksum:
             return None
         return SyntheticCollection(bits, num_nodes, y)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
@@ -142,13 +146,18 @@ def _read(bits: Path, stamp: _Stamp) -> SyntheticCollection | None:
 def _generate(bits: Path, stamp: _Stamp, progress: Callable[[int, int], None] | None) -> None:
     recipes = list(_recipes(stamp))
     num_nodes = np.array([recipe.num_nodes for recipe in recipes], np.int16)
-    header = {"descr": "|u1", "fortran_order": False, "shape": (int(_packed_sizes(num_nodes).sum()),)}
+    header = io.BytesIO()
+    shape = (int(_packed_sizes(num_nodes).sum()),)
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
     facts = bits.with_suffix(".npz")
     facts.unlink(missing_ok=True)
+    digest = hashlib.sha256(header.getvalue())
     with atomic_write(bits) as file:
-        np.lib.format.write_array_header_1_0(file, header)
+        file.write(header.getvalue())
         for done, recipe in enumerate(recipes, start=1):
-            file.write(recipe.packed_graph().tobytes())
+            packed = recipe.packed_graph().tobytes()
+            file.write(packed)
+            digest.update(packed)
             if progress and (done % _REPORT_EVERY == 0 or done == len(recipes)):
                 progress(done, len(recipes))
     with atomic_write(facts) as file:
@@ -158,6 +167,7 @@ def _generate(bits: Path, stamp: _Stamp, progress: Callable[[int, int], None] | 
             y=np.array([recipe.kind for recipe in recipes], np.int8),
             links=np.array([recipe.links for recipe in recipes], np.int16),
             probability=np.array([recipe.probability for recipe in recipes]),
+            sha256=digest.hexdigest(),
             **asdict(stamp),
         )
 

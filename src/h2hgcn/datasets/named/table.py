@@ -1,25 +1,23 @@
-"""The named datasets: one table, one function."""
+"""The named datasets: one table, one function. Loaders are imported when they are called, since PyTorch takes long."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.progress import Progress
-from torch_geometric.data import Data, Dataset
+from typing import TYPE_CHECKING, Any
 
 from h2hgcn.datasets.folders import cache_folder
-from h2hgcn.datasets.named.collection import GraphCollection
-from h2hgcn.datasets.named.disease import generate_disease
-from h2hgcn.datasets.named.hgcn_files import airport_files, disease_files, load_airport, load_disease_file
-from h2hgcn.datasets.named.planetoid import load_planetoid, planetoid_files
+from h2hgcn.datasets.named.origins import airport_files, disease_files, planetoid_files, tu_files
 from h2hgcn.datasets.named.source_files import SourceFolder
-from h2hgcn.datasets.named.synthetic import load_synthetic
-from h2hgcn.datasets.named.tu import load_tu, tu_files
 from h2hgcn.errors import DataError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data, Dataset
+
+    from h2hgcn.datasets.named.collection import GraphCollection
 
 Root = str | Path | None
 
@@ -43,68 +41,103 @@ class NamedDataset:
         return self.files is not None and all(file.url or file.archive for file in self.files.files)
 
 
+def _disease(root: Root) -> Data:
+    from h2hgcn.datasets.named.disease import generate_disease
+
+    return generate_disease()
+
+
+def _disease_file(name: str, root: Root) -> Data:
+    from h2hgcn.datasets.named.hgcn_files import load_disease_file
+
+    return load_disease_file(name, root)
+
+
+def _airport(root: Root) -> Data:
+    from h2hgcn.datasets.named.hgcn_files import load_airport
+
+    return load_airport(root)
+
+
+def _planetoid(name: str, root: Root) -> Data:
+    from h2hgcn.datasets.named.planetoid import load_planetoid
+
+    return load_planetoid(name, root)
+
+
+def _tu(name: str, root: Root) -> GraphCollection:
+    from h2hgcn.datasets.named.tu import load_tu
+
+    return load_tu(name, root)
+
+
+def _synthetic(root: Root) -> GraphCollection:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from h2hgcn.datasets.named.synthetic import load_synthetic
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("generating random graphs", total=None)
+        return load_synthetic(
+            cache_folder() / "processed", progress=lambda done, total: bar.update(task, completed=done, total=total)
+        )
+
+
 DATASETS = {
     "disease": NamedDataset(
         "spreading of a disease on a random tree, generated",
         "2,500 nodes, 2,499 edges",
         ("lp", "nc"),
-        lambda root: generate_disease(),
+        _disease,
     ),
     "disease_lp": NamedDataset(
         "HGCN's disease tree for link prediction",
         "2,665 nodes, 2,664 edges",
         ("lp", "nc"),
-        partial(load_disease_file, "disease_lp"),
+        partial(_disease_file, "disease_lp"),
         disease_files("disease_lp"),
     ),
     "disease_nc": NamedDataset(
         "HGCN's disease tree for node classification",
         "1,044 nodes, 1,043 edges",
         ("nc", "lp"),
-        partial(load_disease_file, "disease_nc"),
+        partial(_disease_file, "disease_nc"),
         disease_files("disease_nc"),
     ),
     "airport": NamedDataset(
-        "HGCN's airports and flight routes", "3,188 nodes, 18,631 edges", ("lp", "nc"), load_airport, airport_files()
+        "HGCN's airports and flight routes", "3,188 nodes, 18,631 edges", ("lp", "nc"), _airport, airport_files()
     ),
     "cora": NamedDataset(
         "citations of machine-learning papers",
         "2,708 nodes, 5,278 edges",
         ("lp", "nc"),
-        partial(load_planetoid, "cora"),
+        partial(_planetoid, "cora"),
         planetoid_files("cora"),
     ),
     "pubmed": NamedDataset(
         "citations of papers on diabetes",
         "19,717 nodes, 44,324 edges",
         ("lp", "nc"),
-        partial(load_planetoid, "pubmed"),
+        partial(_planetoid, "pubmed"),
         planetoid_files("pubmed"),
     ),
     "synthetic": NamedDataset(
         "HGNN's random graphs of three kinds, generated",
         "18,000 graphs",
         ("gc",),
-        lambda root: _generated_with_progress(),
+        _synthetic,
     ),
     "dd": NamedDataset(
-        "proteins, enzymes or not (large graphs)", "1,178 graphs", ("gc",), partial(load_tu, "dd"), tu_files("dd")
+        "proteins, enzymes or not (large graphs)", "1,178 graphs", ("gc",), partial(_tu, "dd"), tu_files("dd")
     ),
     "proteins": NamedDataset(
-        "proteins, enzymes or not", "1,113 graphs", ("gc",), partial(load_tu, "proteins"), tu_files("proteins")
+        "proteins, enzymes or not", "1,113 graphs", ("gc",), partial(_tu, "proteins"), tu_files("proteins")
     ),
     "enzymes": NamedDataset(
-        "enzymes of six classes", "600 graphs", ("gc",), partial(load_tu, "enzymes"), tu_files("enzymes")
+        "enzymes of six classes", "600 graphs", ("gc",), partial(_tu, "enzymes"), tu_files("enzymes")
     ),
 }
-
-
-def _generated_with_progress() -> GraphCollection:
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("generating random graphs", total=None)
-        return load_synthetic(
-            cache_folder() / "processed", progress=lambda done, total: bar.update(task, completed=done, total=total)
-        )
 
 
 def load_dataset(name: str | Data | Dataset, root: Root = None) -> Any:
@@ -114,6 +147,8 @@ def load_dataset(name: str | Data | Dataset, root: Root = None) -> Any:
     in none. A graph has ``x``, ``y``, ``edge_index`` (every edge in both directions), ``name``, ``directed`` and
     ``notes``.
     """
+    from torch_geometric.data import Data, Dataset
+
     if isinstance(name, Data | Dataset):
         return name
     name = _known_name(name)

@@ -1,59 +1,28 @@
 """DD, PROTEINS and ENZYMES of the TU collection (Morris et al. 2020), from the files of PyG's ``TUDataset``."""
 
 import zipfile
-from dataclasses import dataclass
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch_geometric.datasets import TUDataset
 from torch_geometric.io import read_tu_data
 
 from h2hgcn.datasets.atomic import atomic_write
 from h2hgcn.datasets.folders import cache_folder
 from h2hgcn.datasets.named.collection import FlatCollection
-from h2hgcn.datasets.named.source_files import SourceFile, SourceFolder
+from h2hgcn.datasets.named.origins import TU_FACTS, TUFacts, tu_files
 from h2hgcn.errors import DataError
 
 # Raised when the form of the processed copies changes.
 _VERSION = 1
 
+# What a copy that is missing, damaged or made by something else can end in.
+_FAULTS = (OSError, ValueError, KeyError, IndexError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+
 Arrays = dict[str, NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class TUFacts:
-    """What a collection must come to, since its archive has no published checksum."""
-
-    folder: str
-    num_graphs: int
-    num_nodes: int
-    num_edges: int
-    num_classes: int
-    with_attributes: bool = False
-
-
-TU_FACTS = {
-    "dd": TUFacts("DD", 1178, 334_925, 843_046, 2),
-    "proteins": TUFacts("PROTEINS_full", 1113, 43_471, 81_044, 2),
-    "enzymes": TUFacts("ENZYMES", 600, 19_580, 37_282, 6, with_attributes=True),
-}
-
-
-def tu_files(name: str) -> SourceFolder:
-    facts = TU_FACTS[name]
-    parts = [
-        "A",
-        "graph_indicator",
-        "graph_labels",
-        "node_labels",
-        *(["node_attributes"] if facts.with_attributes else []),
-    ]
-    archive = f"{TUDataset.url}/{facts.folder}.zip"
-    files = [SourceFile(f"{facts.folder}_{part}.txt", archive=archive) for part in parts]
-    return SourceFolder("tu", f"{facts.folder}/raw", files)
 
 
 def load_tu(name: str, root: str | Path | None = None) -> FlatCollection:
@@ -63,12 +32,16 @@ def load_tu(name: str, root: str | Path | None = None) -> FlatCollection:
     folder = tu_files(name).obtain(root)
     stamp = _stamp(folder, name)
     copy = cache_folder() / "processed" / f"{name}.npz"
-    arrays = _read_copy(copy, stamp)
-    if arrays is None:
-        arrays = _read(folder, TU_FACTS[name])
-        _keep_copy(copy, arrays, stamp)
-    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
-    return FlatCollection(name, **tensors)
+    known = _read_copy(copy, stamp, name)
+    if known is not None:
+        return known
+    arrays = _read(folder, TU_FACTS[name])
+    _keep_copy(copy, arrays, stamp)
+    return _collection(name, arrays)
+
+
+def _collection(name: str, arrays: Arrays) -> FlatCollection:
+    return FlatCollection(name, **{key: torch.from_numpy(array) for key, array in arrays.items()})
 
 
 def _read(folder: Path, facts: TUFacts) -> Arrays:
@@ -76,11 +49,12 @@ def _read(folder: Path, facts: TUFacts) -> Arrays:
         data, slices, sizes = read_tu_data(str(folder), facts.folder)
     except (ValueError, IndexError, RuntimeError) as error:
         raise DataError(f"the files in {folder} cannot be read ({error}); put the originals in their place") from error
-    graphs, nodes, edges = len(data.y), len(data.x), data.edge_index.shape[1] // 2
-    if (graphs, nodes, edges) != (facts.num_graphs, facts.num_nodes, facts.num_edges):
+    found = (len(data.y), len(data.x), data.edge_index.shape[1] // 2, len(data.y.unique()))
+    expected = (facts.num_graphs, facts.num_nodes, facts.num_edges, facts.num_classes)
+    if found != expected or not bool(data.x.isfinite().all()):
         raise DataError(
-            f"the files in {folder} hold {graphs} graphs, {nodes} nodes and {edges} edges, but {facts.folder} has "
-            f"{facts.num_graphs}, {facts.num_nodes} and {facts.num_edges}; put the originals in their place"
+            "the files in {} hold {} graphs, {} nodes, {} edges and {} classes, but {} has {}, {}, {} and {}, and all "
+            "its features are finite; put the originals in their place".format(folder, *found, facts.folder, *expected)
         )
     x = data.x if facts.with_attributes else data.x[:, sizes["num_node_attributes"] :].to(torch.uint8)
     return {
@@ -97,12 +71,15 @@ def _stamp(folder: Path, name: str) -> str:
     return f"{_VERSION} " + " ".join(f"{name}:{state.st_size}:{state.st_mtime_ns}" for name, state in states)
 
 
-def _read_copy(path: Path, stamp: str) -> Arrays | None:
+def _read_copy(path: Path, stamp: str, name: str) -> FlatCollection | None:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {key: arrays[key] for key in arrays.files if key != "stamp"} if arrays["stamp"] == stamp else None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None  # not there, or not whole: the originals are read again
+        # opened here, since numpy leaves a file open whose end is missing
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            if arrays["stamp"] != stamp:
+                return None
+            return _collection(name, {key: arrays[key] for key in arrays.files if key != "stamp"})
+    except _FAULTS:
+        return None  # not there, or not what was written: the originals are read again
 
 
 def _keep_copy(path: Path, arrays: Arrays, stamp: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from h2hgcn.datasets.edge_arrays import check_nodes, edge_ends, edge_weights
 from h2hgcn.datasets.splits.legacy_shuffle import shuffle_head
 from h2hgcn.datasets.splits.pairs import Pairs, PairSpace, Ranks, contains, distinct_pairs, nth_absent
 from h2hgcn.datasets.splits.splits import EdgeSplit, Protocol, check_fractions, check_protocol, check_seed
@@ -30,8 +31,13 @@ def split_edges(
     directed = bool(getattr(graph, "directed", False))
     if protocol == "legacy" and directed:
         raise DataError("the legacy protocol knows undirected graphs only; use protocol='clean'")
-    space = PairSpace(int(graph.num_nodes), directed, with_self=protocol == "legacy")
-    edges = distinct_pairs(space, _pairs_of(graph, with_removed_loops=protocol == "legacy"))
+    if getattr(graph, "edge_index", None) is None:
+        raise DataError("the graph has no edge_index; link prediction needs edges")
+    given, weights, loops = edge_ends(graph).T, edge_weights(graph), _removed_loops(graph, protocol)
+    if len(loops) and weights is not None:
+        raise DataError("the legacy protocol puts back self-loops, which have no weights here; use protocol='clean'")
+    space = PairSpace(int(graph.num_nodes or 0), directed, with_self=protocol == "legacy")
+    edges = distinct_pairs(space, np.concatenate([given, loops]))
     num_val, num_test = int(len(edges) * val), int(len(edges) * test)
     random = np.random.RandomState(seed)
     ranks = space.ranks(edges)  # sorted, since distinct pairs come in row-major order
@@ -47,7 +53,7 @@ def split_edges(
         train=train, val=edges[:num_val], test=edges[num_val : num_val + num_test],
         val_neg=negatives[:num_val], test_neg=negatives[num_val:],
         num_nodes=space.num_nodes, seed=seed, protocol=protocol, directed=directed,
-        train_weights=_train_weights(graph, space, train),
+        train_weights=None if weights is None else _weights_of(train, space, given, weights),
     )  # fmt: skip
 
 
@@ -58,24 +64,27 @@ def draw_negatives(split: EdgeSplit, count: int, random: np.random.RandomState |
     Pairs held out for validation and test may be among them, in both protocols: to leave them out would tell the
     model which pairs these are. Legacy has self-pairs, clean has none.
     """
+    if not isinstance(count, int | np.integer) or count < 0:
+        raise DataError(f"count={count!r} must be a whole number, 0 or more")
+    if not isinstance(random, np.random.RandomState | np.random.Generator):
+        check_seed(random)
+        random = np.random.RandomState(random)
     space = split.space
     known = np.sort(space.ranks(split.train))
     if count and len(known) >= len(space):
         raise DataError(f"all {len(space)} pairs of nodes are training edges; there are no negatives to draw")
-    if isinstance(random, int):
-        random = np.random.RandomState(random)
     integers = random.integers if isinstance(random, np.random.Generator) else random.randint
-    return space.pairs(nth_absent(known, integers(0, len(space) - len(known), count, dtype=np.int64)))
+    return space.pairs(nth_absent(known, integers(0, max(len(space) - len(known), 1), count, dtype=np.int64)))
 
 
-def _pairs_of(graph: Any, with_removed_loops: bool) -> Pairs:
-    if graph.edge_index is None:
-        raise DataError("the graph has no edge_index; link prediction needs edges")
-    pairs = graph.edge_index.cpu().numpy().T
+def _removed_loops(graph: Any, protocol: Protocol) -> Pairs:
+    """The self-loops that a reader left out of the edges, and that the legacy protocol counts among them."""
     loops = getattr(graph, "self_loops", None)
-    if with_removed_loops and loops is not None:
-        pairs = np.concatenate([pairs, np.stack([loops.numpy(), loops.numpy()], axis=1)])
-    return pairs
+    if protocol != "legacy" or loops is None:
+        return np.empty((0, 2), dtype=np.int64)
+    nodes = loops.cpu().numpy().astype(np.int64)
+    check_nodes(graph, "self_loops", nodes)
+    return np.stack([nodes, nodes], axis=1)
 
 
 def _legacy_negatives(random: np.random.RandomState, space: PairSpace, edges: Ranks, count: int) -> Ranks:
@@ -102,15 +111,10 @@ def _clean_negatives(random: np.random.RandomState, space: PairSpace, edges: Ran
     return drawn[:count]
 
 
-def _train_weights(graph: Any, space: PairSpace, train: Pairs) -> NDArray[np.float32] | None:
-    weights = getattr(graph, "edge_weight", None)
-    if weights is None:
-        return None
-    pairs = graph.edge_index.cpu().numpy().T
-    inside = np.ones(len(pairs), dtype=bool) if space.with_self else pairs[:, 0] != pairs[:, 1]
-    ranks, first = np.unique(space.ranks(space.canonical(pairs)), return_index=True)
-    values: NDArray[np.float32] = weights.cpu().numpy().astype(np.float32)[inside][first]
-    return values[np.searchsorted(ranks, space.ranks(train))]
+def _weights_of(train: Pairs, space: PairSpace, given: Pairs, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    inside = np.ones(len(given), dtype=bool) if space.with_self else given[:, 0] != given[:, 1]
+    ranks, first = np.unique(space.ranks(space.canonical(given)), return_index=True)
+    return weights[inside][first][np.searchsorted(ranks, space.ranks(train))]
 
 
 def _warn_of_self_pairs(edges: Pairs, negatives: Pairs) -> None:

@@ -5,15 +5,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
 from h2hgcn.datasets.folders import cache_folder, data_root
-from h2hgcn.datasets.named.tu import TU_FACTS
+from h2hgcn.datasets.named.origins import TU_FACTS
 from h2hgcn.datasets.splits.splits import GraphSplit, check_protocol, check_seed
 from h2hgcn.errors import DataError
 
 # The share of what is left after the test fold that selects hyper-parameters, as in the fair comparison.
 _INNER_VALIDATION = 0.1
 
+_PUBLISHED_FOLDS = 10
 _ADDRESS = "https://github.com/diningphil/gnn-comparison"
 
 
@@ -34,19 +37,42 @@ def split_graphs(
     check_seed(seed)
     if protocol == "fair-comparison":
         return _published(graphs, seed, root)
-    labels = np.asarray([int(label) for label in graphs.y])
-    smallest = np.bincount(labels)[np.unique(labels)].min()
-    if not 2 <= folds <= smallest:
-        raise DataError(f"folds={folds} must lie between 2 and {smallest}, the size of the smallest class")
+    labels = _classes(graphs)
+    smallest = int(np.unique(labels, return_counts=True)[1].min())
+    if not isinstance(folds, int | np.integer) or not 2 <= folds <= smallest:
+        raise DataError(f"folds={folds!r} must lie between 2 and {smallest}, the size of the smallest class")
     from sklearn.model_selection import StratifiedKFold, train_test_split  # takes a while, and serves this alone
 
     splitter = StratifiedKFold(folds, shuffle=True, random_state=np.random.RandomState(seed))
     result = []
     for rest, test in splitter.split(labels, labels):
         random = np.random.RandomState(seed)
-        train, val = train_test_split(rest, test_size=_INNER_VALIDATION, stratify=labels[rest], random_state=random)
+        try:
+            train, val = train_test_split(rest, test_size=_INNER_VALIDATION, stratify=labels[rest], random_state=random)
+        except ValueError as error:  # of some class there is nobody to spare
+            raise DataError(
+                f"with folds={folds}, {len(rest)} graphs are left to train and validate, of which "
+                f"{_INNER_VALIDATION:.0%} cannot be held out class by class ({error}); give more graphs of every class"
+            ) from error
         result.append(GraphSplit(np.sort(train), np.sort(val), test, seed, protocol))
     return tuple(result)
+
+
+def _classes(graphs: Any) -> NDArray[np.int64]:
+    y = getattr(graphs, "y", None)
+    if y is None:
+        raise DataError(f"{type(graphs).__name__} has no y; give a collection with one class a graph in its y")
+    try:
+        given = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y)
+    except ValueError as error:
+        raise DataError(f"y must hold one class for each of {len(graphs)} graphs ({error})") from error
+    if given.size != len(graphs) or not given.size or given.dtype.kind not in "biuf":
+        raise DataError(f"y must hold one class for each of {len(graphs)} graphs, but is {given.dtype} {given.shape}")
+    values = given.reshape(-1).astype(np.float64)
+    is_class = np.isfinite(values) & (np.floor(values) == values) & (values >= 0)
+    if not is_class.all():
+        raise DataError(f"y has {values[~is_class][0]:g} among its classes; count classes from 0 in whole numbers")
+    return values.astype(np.int64)
 
 
 def _published(graphs: Any, seed: int, root: str | Path | None) -> tuple[GraphSplit, ...]:
@@ -60,28 +86,49 @@ def _published(graphs: Any, seed: int, root: str | Path | None) -> tuple[GraphSp
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         raise DataError(f"{file} is missing: put it (from {_ADDRESS}) into {places[0].parent}, or use protocol='clean'")
+    _check_order(graphs)
     try:
-        folds = json.loads(path.read_text())
         splits = tuple(
             GraphSplit(
-                np.asarray(fold["model_selection"][0]["train"], dtype=np.int64),
-                np.asarray(fold["model_selection"][0]["validation"], dtype=np.int64),
-                np.asarray(fold["test"], dtype=np.int64),
+                _members(fold["model_selection"][0]["train"]),
+                _members(fold["model_selection"][0]["validation"]),
+                _members(fold["test"]),
                 seed,
                 "fair-comparison",
             )
-            for fold in folds
+            for fold in json.loads(path.read_text())
         )
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
         raise DataError(f"{path} is not a file of folds ({error!r}); put the original in its place") from error
     _check_folds(path, splits, len(graphs))
     return splits
 
 
+def _members(numbers: Any) -> NDArray[np.int64]:
+    return np.asarray(numbers, dtype=np.int64).reshape(-1)
+
+
+def _check_order(graphs: Any) -> None:
+    """The published folds count graphs as the files have them."""
+    if hasattr(graphs, "indices") and list(graphs.indices()) != list(range(graphs.len())):
+        raise DataError(
+            f"the folds of the fair comparison are for {graphs.name} whole and in its order, not for a selection or a "
+            "shuffled copy; pass it as load_dataset gives it"
+        )
+
+
 def _check_folds(path: Path, splits: tuple[GraphSplit, ...], size: int) -> None:
     for number, split in enumerate(splits):
-        members = np.sort(np.concatenate([split.train, split.val, split.test]))
-        if not np.array_equal(members, np.arange(size)):
+        if not _holds_each_once([split.train, split.val, split.test], size):
             raise DataError(
                 f"{path}: fold {number} does not hold each of {size} graphs once; put the original in its place"
             )
+    if len(splits) != _PUBLISHED_FOLDS or not _holds_each_once([split.test for split in splits], size):
+        raise DataError(
+            f"{path}: its {len(splits)} folds are not {_PUBLISHED_FOLDS} that test each of {size} graphs once; put the "
+            "original in its place"
+        )
+
+
+def _holds_each_once(parts: list[NDArray[np.int64]], size: int) -> bool:
+    return np.array_equal(np.sort(np.concatenate(parts)), np.arange(size))

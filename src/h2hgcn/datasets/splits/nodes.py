@@ -76,8 +76,9 @@ def _stratified(labels: NDArray[np.int64], val: float, test: float, seed: int) -
 
 def _legacy(labels: NDArray[np.int64], val: float, test: float, seed: int) -> NodeSplit:
     random = np.random.RandomState(seed)
-    # the second line is meant for labels 0 and 1; of others, all but 1 count as negative, and as positive, too
-    positive, negative = labels.nonzero()[0], (1 - labels).nonzero()[0]
+    labelled = np.flatnonzero(labels != UNLABELLED)
+    # meant for labels 0 and 1; of others, all but 1 count as negative, and as positive, too
+    positive, negative = labelled[labels[labelled] != 0], labelled[labels[labelled] != 1]
     random.shuffle(positive)
     random.shuffle(negative)
     smaller = min(len(positive), len(negative))
@@ -92,12 +93,15 @@ def _legacy(labels: NDArray[np.int64], val: float, test: float, seed: int) -> No
 
 
 def _warn_of_overlap(split: NodeSplit) -> None:
-    tested = np.unique(split.test)
-    shared = np.isin(tested, split.train).sum()
-    if shared:
+    test, val = np.unique(split.test), np.unique(split.val)
+    in_both = [
+        int(np.isin(nodes, others).sum()) for nodes, others in ((test, split.train), (test, val), (val, split.train))
+    ]
+    if any(in_both):
         warnings.warn(
-            f"of {len(tested)} distinct test nodes, {shared} are also training nodes: the legacy split takes labels of "
-            "more than two classes for two. Figures on it are too good; protocol='clean' has disjoint parts",
+            f"of {len(test)} distinct test nodes, {in_both[0]} are also training nodes and {in_both[1]} validation "
+            f"nodes; of {len(val)} distinct validation nodes, {in_both[2]} are also training nodes: the legacy split "
+            "is made for labels 0 and 1. Figures on it are too good; protocol='clean' has disjoint parts",
             DataWarning,
             stacklevel=3,
         )
