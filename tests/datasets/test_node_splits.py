@@ -81,6 +81,22 @@ def test_masks_that_came_with_the_graph(protocol):
     assert (split.train.tolist(), split.val.tolist(), split.test.tolist()) == ([0], [1], [2])
 
 
+MASK = torch.tensor([True, False, False])
+BAD_MASKS = {
+    "shared": ((MASK, ~MASK, MASK), "train_mask and test_mask share 1 nodes"),
+    "several splits": ((MASK[:, None].repeat(1, 10),) * 3, r"train_mask is bool of shape \(3, 10\)"),
+    "short": ((MASK[:2], ~MASK, MASK), r"train_mask is bool of shape \(2,\)"),
+    "indices": ((torch.tensor([0, 1, 2]),) * 3, "train_mask is int64"),
+}
+
+
+@pytest.mark.parametrize(("masks", "message"), BAD_MASKS.values(), ids=BAD_MASKS.keys())
+def test_masks_that_are_no_split(masks, message):
+    named = dict(zip(("train_mask", "val_mask", "test_mask"), masks, strict=True))
+    with pytest.raises(DataError, match=message):
+        split_nodes(graph_of([0, 1, 0], **named), protocol="planetoid")
+
+
 @pytest.mark.parametrize("name", ["cora", "pubmed"])
 def test_planetoid_sizes(benchmark_data, name):
     graph = load_dataset(name, benchmark_data)
@@ -94,6 +110,10 @@ def test_bad_graphs_and_options():
         split_nodes(Data(num_nodes=3))
     with pytest.raises(DataError, match="no node has a label"):
         split_nodes(graph_of([-1, -1]))
+    with pytest.raises(DataError, match="y holds the class -2"):
+        split_nodes(graph_of([0, 1, -1, -2]))
+    with pytest.raises(DataError, match="y is float32 of length 2"):
+        split_nodes(graph_of([0.5, 1]))
     with pytest.raises(DataError, match="one class a node"):
         split_nodes(graph_of([[0, 1]]))
     with pytest.raises(DataError, match="train_mask"):

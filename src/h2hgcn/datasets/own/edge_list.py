@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from h2hgcn.datasets.own.tables import Codes, Ids
 
+MASKS = ("train_mask", "val_mask", "test_mask")
+
 
 @dataclass
 class EdgeList:
     """Edges between ``ids[source]`` and ``ids[target]``, the ids being distinct.
 
-    ``all_nodes`` says that the ids are all that there are, nodes without edges included. A graph may bring features
-    and labels along, in the order of the ids, or attributes by name.
+    ``all_nodes`` says that the ids are all that there are, nodes without edges included. A graph may bring features,
+    labels and masks along, in the order of the ids, or attributes by name.
     """
 
     ids: Ids
@@ -30,5 +32,6 @@ class EdgeList:
     all_nodes: bool = False
     features: Any = None
     labels: Any = None
+    masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     attributes: Callable[[str], dict[Any, Any]] | None = None
     notes: list[str] = field(default_factory=list)

@@ -1,20 +1,26 @@
 """Edges of graphs that are in memory already."""
 
+from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+import torch
+from torch_geometric.utils import is_undirected
 
-from h2hgcn.datasets.own.edge_list import EdgeList
-from h2hgcn.datasets.own.tables import Ids
+from h2hgcn.datasets.arrays import to_numpy
+from h2hgcn.datasets.matrices import whole_matrix
+from h2hgcn.datasets.own.edge_list import MASKS, EdgeList
+from h2hgcn.datasets.own.edge_weights import real_weights
+from h2hgcn.datasets.own.ids import given_ids, ids_of_objects, numbered_ids
+from h2hgcn.datasets.own.tables import Codes, Ids
 from h2hgcn.errors import DataError
 
 
 def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str) -> EdgeList:
     nodes = list(graph.nodes)
-    ids = _ids_of(nodes, origin)
+    ids = ids_of_objects(nodes, origin)
     number = {node: k for k, node in enumerate(nodes)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
     key = "weight" if weights in (None, True) else weights
@@ -37,27 +43,17 @@ def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str
     return edges
 
 
-def _ids_of(nodes: list[Any], origin: str) -> Ids:
-    if all(isinstance(node, int) and not isinstance(node, bool) for node in nodes):
-        return np.asarray(nodes, dtype=np.int64)
-    texts = [str(node) for node in nodes]
-    if len(set(texts)) < len(texts):
-        raise DataError(f"{origin}: several nodes have the same name when written as text; rename them")
-    return np.asarray(texts, dtype=np.str_)
-
-
 def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> EdgeList:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"{origin} has shape {matrix.shape}, but an adjacency matrix is square")
     if isinstance(weights, str):
         raise DataError(f"{origin} has no column {weights!r}; its values are the weights (weights=True or False)")
-    if matrix.dtype.kind == "c":
-        raise DataError(f"{origin} has complex entries; edge weights are real")
-    compressed = sp.csr_array(matrix, copy=True)  # its owner keeps the zeros
+    ids = numbered_ids(matrix.shape[0], matrix.nnz, origin)
+    compressed = sp.csr_array(whole_matrix(matrix, origin), copy=True)  # its owner keeps the zeros
     compressed.eliminate_zeros()
     coo = compressed.tocoo()
     edges = EdgeList(
-        np.arange(matrix.shape[0]), coo.row.astype(np.int64), coo.col.astype(np.int64),
+        ids, coo.row.astype(np.int64), coo.col.astype(np.int64),
         lambda row: f"{origin}, entry ({coo.row[row]}, {coo.col[row]})", origin,
         directed=bool((compressed != compressed.T).nnz), all_nodes=True,
     )  # fmt: skip
@@ -69,74 +65,71 @@ def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> E
 
 
 def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
-    if data.edge_index is None:
-        raise DataError("the PyG graph has no edge_index")
-    index = data.edge_index.cpu().numpy()
-    ids = getattr(data, "node_ids", None)
-    ids = np.arange(data.num_nodes) if ids is None else np.asarray(ids)
+    origin = "the PyG graph"
+    index = _edge_index(data, origin)
+    ids = _pyg_ids(data, index.shape[1], origin)
     if index.size and (index.min() < 0 or index.max() >= len(ids)):
-        raise DataError(f"the PyG graph has {len(ids)} nodes, but its edges name nodes {index.min()} to {index.max()}")
-    where, origin = (lambda row: f"the PyG graph, edge {row}"), "the PyG graph"
-    edges = EdgeList(ids, index[0], index[1], where, origin, all_nodes=True)
-    edges.directed = bool(data.is_directed())
+        raise DataError(f"{origin} has {len(ids)} nodes, but its edges name nodes {index.min()} to {index.max()}")
+    edges = EdgeList(ids, index[0], index[1], lambda row: f"{origin}, edge {row}", origin, all_nodes=True)
     key = weights if isinstance(weights, str) else "edge_weight"
     given = None if weights is False else getattr(data, key, None)
-    if given is None and (isinstance(weights, str) or weights is True):
-        raise DataError(f"the PyG graph has no {key}")
     if given is not None:
-        edges.weights = _one_column(given, key, len(index[0]))
+        edges.weights = real_weights(given, f"{origin}, {key}")
     elif weights is None and getattr(data, "edge_attr", None) is not None:
         edges.notes.append("edge_attr is not used; pass weights='edge_attr' if it holds weights")
+    edges.directed = _is_directed(data, edges)
     edges.features, edges.labels = data.x, data.y
+    take_masks(lambda name: getattr(data, name, None), edges)
     return edges
 
 
-def edges_from_pairs(pairs: Any, origin: str = "the edges", with_weights: bool = True) -> EdgeList:
-    """Edges of an array ``(k, 2)`` or ``(2, k)``, or of a list of pairs, or of triples with a weight at the end."""
-    if not hasattr(pairs, "shape"):
-        return _from_list(list(pairs), origin, with_weights)
-    array = np.asarray(pairs.cpu() if hasattr(pairs, "cpu") else pairs)
-    if array.ndim == 2 and array.shape[0] == 2 and array.shape[1] != 2:
-        array = array.T
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise DataError(f"{origin} have shape {array.shape}; pass pairs of nodes (k × 2)")
-    if array.dtype.kind == "u":
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iU":
-        raise DataError(f"{origin} are of type {array.dtype}; node ids are integers or text")
-    ids, codes = np.unique(array, return_inverse=True)
-    codes = codes.reshape(array.shape)
-    return EdgeList(ids, codes[:, 0], codes[:, 1], lambda row: f"{origin}, row {row}", origin)
-
-
-def _from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeList:
-    lengths = {len(pair) if isinstance(pair, tuple | list) else 0 for pair in pairs}
-    if not lengths <= {2} and not lengths <= {3}:
-        raise DataError(f"{origin} must all be pairs of nodes, or all be triples of two nodes and a weight")
-    kinds = {type(node) for pair in pairs for node in pair[:2]}
-    if not kinds <= {int, np.int64, np.int32} and not kinds <= {str, np.str_}:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise DataError(f"{origin} name nodes by {names}; use integers alone, or texts alone")
-    array = np.array([pair[:2] for pair in pairs]).reshape(-1, 2)
-    edges = edges_from_pairs(array.astype(np.int64) if not len(array) else array, origin)
-    if with_weights and lengths == {3}:
-        edges.weights = np.array([float(pair[2]) for pair in pairs])
-    return edges
-
-
-def real_weights(weights: Any, origin: str) -> NDArray[np.float64]:
-    """Weights as an array of numbers, one for each edge."""
-    try:
-        array = np.asarray(weights.detach().cpu() if hasattr(weights, "detach") else weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{origin}: the weights are not all numbers ({error})") from None
-    return array.reshape(-1)
-
-
-def _one_column(weights: Any, key: str, size: int) -> NDArray[np.float64]:
-    if weights.numel() != size:
+def _edge_index(data: Any, origin: str) -> Codes:
+    if not isinstance(data.edge_index, torch.Tensor):
+        raise DataError(f"{origin} has no edge_index")
+    index = to_numpy(data.edge_index)
+    if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
         raise DataError(
-            f"the PyG graph has {size} edges, but {key} has shape {tuple(weights.shape)}; weights are one each"
+            f"{origin} has an edge_index of shape {index.shape} and type {index.dtype}; it takes two rows of integers"
         )
-    array: NDArray[np.float64] = weights.detach().cpu().double().reshape(-1).numpy()
-    return array
+    return index.astype(np.int64)
+
+
+def _pyg_ids(data: Any, num_edges: int, origin: str) -> Ids:
+    given, count = getattr(data, "node_ids", None), _num_nodes(data)
+    return numbered_ids(count, num_edges, origin) if given is None else given_ids(given, count, f"{origin}, node_ids")
+
+
+def _num_nodes(data: Any) -> int:
+    """What is said, else the rows of what belongs to nodes: PyG's own guess does not ask ``y`` and ``node_ids``."""
+    if data.x is None and "num_nodes" not in data:
+        rows = next((part for part in (getattr(data, "node_ids", None), data.y) if part is not None), None)
+        if rows is not None and np.ndim(rows) > 0:
+            return len(rows)
+    return data.num_nodes or 0
+
+
+def _is_directed(data: Any, edges: EdgeList) -> bool:
+    said = getattr(data, "directed", None)
+    if isinstance(said, bool | np.bool_):
+        return bool(said)
+    weights = edges.weights
+    if weights is not None and len(weights) != len(edges.source):  # refused later, as from any source
+        return False
+    values = None if weights is None else torch.from_numpy(weights)
+    return not is_undirected(torch.from_numpy(np.stack([edges.source, edges.target])), values, len(edges.ids))
+
+
+def take_masks(mask_called: Callable[[str], Any], edges: EdgeList) -> None:
+    """Keeps the masks that a graph brings along; those of another shape, as for several splits, are noted."""
+    for name in MASKS:
+        given = mask_called(name)
+        if given is None:
+            continue
+        mask = to_numpy(given)
+        if mask.shape == (len(edges.ids),) and mask.dtype.kind == "b":
+            edges.masks[name] = mask
+        else:
+            edges.notes.append(
+                f"{name} is not used: it is {mask.dtype} of shape {mask.shape}, not True or False for each of "
+                f"{len(edges.ids)} nodes; of several splits, choose one"
+            )

@@ -1,36 +1,45 @@
 """The edges of a person's graph, out of the files and objects they come in."""
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
 import networkx as nx
-import numpy as np
 import scipy.io
 import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data, Dataset
+from torch_geometric.data.data import BaseData
 
-from h2hgcn.datasets.arrays import load_arrays
+from h2hgcn.datasets.own.edge_arrays import edges_from_arrays
 from h2hgcn.datasets.own.edge_list import EdgeList
-from h2hgcn.datasets.own.edge_objects import (
-    edges_from_matrix,
-    edges_from_networkx,
-    edges_from_pairs,
-    edges_from_pyg,
-    real_weights,
-)
+from h2hgcn.datasets.own.edge_objects import edges_from_matrix, edges_from_networkx, edges_from_pyg
+from h2hgcn.datasets.own.edge_pairs import edges_from_pairs
 from h2hgcn.datasets.own.edge_tables import EDGE_COLUMN_NAMES, edges_from_table
-from h2hgcn.datasets.own.tables import Ids, check_is_file, read_table
+from h2hgcn.datasets.own.edge_weights import real_weights
+from h2hgcn.datasets.own.ids import integers_in
+from h2hgcn.datasets.own.tables import check_is_file, read_table
 from h2hgcn.errors import DataError
 
 
-def read_edges_from(
-    source: Any, weights: str | bool | None, columns: tuple[str, str] | None, header: bool | None
-) -> EdgeList:
-    """The edges of a file or of an object in memory."""
+def read_edges_from(source: Any, weights: Any, columns: tuple[str, str] | None, header: bool | None) -> EdgeList:
+    """The edges of a file or of an object in memory, with the weights that were asked for."""
     if weights is not None and not isinstance(weights, str | bool):
-        edges = read_edges_from(source, False, columns, header)
+        edges = _edges_of(source, False, columns, header)
         edges.weights = real_weights(weights, edges.origin)
         return edges
+    edges = _edges_of(source, weights, columns, header)
+    if weights and edges.weights is None and len(edges.source):
+        named = f" called {weights!r}" if isinstance(weights, str) else ""
+        raise DataError(f"{edges.origin}: there are no weights{named}; leave them out, or pass them as weights=[...]")
+    return edges
+
+
+def _edges_of(
+    source: Any, weights: str | bool | None, columns: tuple[str, str] | None, header: bool | None
+) -> EdgeList:
     if isinstance(source, str | Path):
         return _from_file(Path(source).expanduser(), weights, columns, header)
     if columns is not None or header is not None:
@@ -39,10 +48,17 @@ def read_edges_from(
         return edges_from_networkx(source, weights, "the networkx graph")
     if sp.issparse(source):
         return edges_from_matrix(source, weights, "the SciPy matrix")
-    if hasattr(source, "edge_index"):
+    if isinstance(source, Data):
         return edges_from_pyg(source, weights)
+    if isinstance(source, BaseData | Dataset):
+        raise DataError(
+            f"edges come from one graph with one kind of nodes, not from a {type(source).__name__}; pass dataset[0], "
+            "or graph.to_homogeneous()"
+        )
     if not hasattr(source, "__iter__"):
         raise DataError(f"edges come from a file or a graph, not from a {type(source).__name__}")
+    if isinstance(source, torch.Tensor) and source.layout != torch.strided:
+        raise DataError("the edges are a sparse tensor; pass a SciPy matrix, or its edge_index")
     return edges_from_pairs(source, with_weights=weights is not False)
 
 
@@ -53,8 +69,8 @@ def _from_file(
     names = [suffix.lower() for suffix in path.suffixes]
     kind = next((suffix for suffix in reversed(names) if suffix != ".gz"), "")
     readers: dict[str, Callable[[Path, str | bool | None], EdgeList]] = {
-        ".npz": _from_npz,
-        ".npy": lambda path, _: edges_from_pairs(load_arrays(path), str(path)),
+        ".npz": edges_from_arrays,
+        ".npy": edges_from_arrays,
         ".graphml": _from_xml,
         ".gexf": _from_xml,
         ".mtx": _from_market,
@@ -66,62 +82,43 @@ def _from_file(
     return edges_from_table(read_table(path, header, EDGE_COLUMN_NAMES, text_columns=2), weights, columns, header)
 
 
-def _from_npz(path: Path, weights: str | bool | None) -> EdgeList:
-    arrays = load_arrays(path)
-    if {"indptr", "indices", "data", "shape"} <= set(arrays):
-        return edges_from_matrix(sp.load_npz(path), weights, str(path))
-    name = next((name for name in ("edges", "edge_index") if name in arrays), None)
-    if name is None:
-        raise DataError(f"{path} holds the arrays {', '.join(arrays)}; edges are looked for in 'edges' or 'edge_index'")
-    edges = edges_from_pairs(arrays[name].T if name == "edge_index" else arrays[name], f"{path}, {name}")
-    key = (
-        weights
-        if isinstance(weights, str)
-        else next((k for k in ("edge_weight", "weights", "weight") if k in arrays), None)
-    )
-    if weights is not False and key is not None:
-        if key not in arrays:
-            raise DataError(f"{path} has no array {key!r}; it holds {', '.join(arrays)}")
-        edges.weights = arrays[key].astype(np.float64)
-    ids = next((arrays[k] for k in ("node_ids", "ids") if k in arrays), None)
-    edges.features = next((arrays[k] for k in ("x", "features", "feats") if k in arrays), None)
-    edges.labels = next((arrays[k] for k in ("y", "labels") if k in arrays), None)
-    rows = next((len(part) for part in (ids, edges.features, edges.labels) if part is not None), None)
-    return edges if rows is None else _numbered(edges, rows, ids)
-
-
-def _numbered(edges: EdgeList, size: int, ids: Ids | None) -> EdgeList:
-    """Edges whose ends are the numbers of rows."""
-    if edges.ids.dtype.kind != "i":
-        raise DataError(f"{edges.origin}: the ends must be the numbers of rows, 0 to {size - 1}")
-    outside = edges.ids[(edges.ids < 0) | (edges.ids >= size)]
-    if len(outside):
-        raise DataError(
-            f"{edges.origin}: an edge names node {outside[0]}, but there are {size} rows of nodes; fix the edge"
-        )
-    edges.source, edges.target = edges.ids[edges.source], edges.ids[edges.target]
-    edges.ids, edges.all_nodes = np.arange(size) if ids is None else ids, True
-    return edges
-
-
 def _from_xml(path: Path, weights: str | bool | None) -> EdgeList:
     read = nx.read_graphml if ".graphml" in [suffix.lower() for suffix in path.suffixes] else nx.read_gexf
     try:
+        count = _count_graphs(path)
         graph = read(path)
     except Exception as error:  # networkx lets through whatever its XML reader raises
         raise DataError(f"{path} cannot be read as a graph ({error}); write it again") from error
+    if count > 1:
+        raise DataError(f"{path} holds {count} graphs, but one is read; put each into a file of its own")
     edges = edges_from_networkx(graph, weights, str(path))
-    if edges.ids.dtype.kind == "U" and all(node.isdigit() and str(int(node)) == node for node in edges.ids):
-        edges.ids = edges.ids.astype(np.int64)
+    integers = integers_in(edges.ids) if edges.ids.dtype.kind == "U" else None
+    if integers is not None:
+        edges.ids = integers
         by_text = edges.attributes
         assert by_text is not None
         edges.attributes = lambda name: {int(node): value for node, value in by_text(name).items()}
     return edges
 
 
+def _count_graphs(path: Path) -> int:
+    """How many graphs there are, nested ones included: networkx reads the first and passes over the others."""
+    count = 0
+
+    def count_graph(tag: str, _: Any) -> None:
+        nonlocal count
+        count += tag.rpartition(":")[2] == "graph"
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = count_graph
+    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        parser.ParseFile(file)
+    return count
+
+
 def _from_market(path: Path, weights: str | bool | None) -> EdgeList:
     try:
         matrix = scipy.io.mmread(path, spmatrix=False)
-    except (ValueError, TypeError, OverflowError, OSError, EOFError) as error:
+    except Exception as error:  # a header that is not true ends in all kinds of errors, MemoryError among them
         raise DataError(f"{path} is not a whole MatrixMarket file ({error}); write it again") from error
     return edges_from_matrix(sp.coo_array(matrix), weights, str(path))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from h2hgcn.datasets.arrays import load_arrays
 from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.datasets.matrices import holds_matrix, load_matrix, whole_matrix
 from h2hgcn.datasets.own.tables import FileTable, Ids, check_is_file, read_table, shown
 from h2hgcn.errors import DataError
 
@@ -173,7 +174,9 @@ def _by_number(values: NodeValues, nodes: Ids, what: str) -> NDArray[np.int64]:
 
 
 def _rows(source: Any, origin: str) -> NodeValues:
-    if not sp.issparse(source):
+    if sp.issparse(source):
+        source = whole_matrix(source, origin)
+    else:
         source = np.asarray(source.cpu() if hasattr(source, "cpu") else source)
         if source.ndim == 1:
             source = source[:, None]
@@ -212,8 +215,8 @@ def _load_numbers(path: Path) -> Any:
     arrays = load_arrays(path)
     if isinstance(arrays, np.ndarray):
         return arrays
-    if {"indptr", "indices", "data", "shape"} <= set(arrays):
-        return sp.load_npz(path)
+    if holds_matrix(arrays):
+        return load_matrix(path)
     return _named_array(path, arrays, ("x", "features", "feats"))
 
 

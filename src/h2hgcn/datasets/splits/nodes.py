@@ -1,11 +1,13 @@
 """Splits for node classification: stratified, Planetoid's, and HGCN's."""
 
 import warnings
+from itertools import combinations
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from h2hgcn.datasets.arrays import to_numpy
 from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.splits.splits import Indices, NodeProtocol, NodeSplit, check_fractions, check_protocol, check_seed
 from h2hgcn.errors import DataError, DataWarning
@@ -52,6 +54,14 @@ def _labels(graph: Any) -> NDArray[np.int64]:
     if graph.y.dim() != 1:
         raise DataError(f"labels must be one class a node, but y has shape {tuple(graph.y.shape)}")
     labels: NDArray[np.int64] = graph.y.cpu().numpy()
+    if labels.dtype.kind not in "iu" or len(labels) != graph.num_nodes:
+        raise DataError(
+            f"y is {labels.dtype} of length {len(labels)}; it takes an integer for each of {graph.num_nodes} nodes"
+        )
+    if len(labels) and labels.min() < UNLABELLED:
+        raise DataError(
+            f"y holds the class {labels.min()}; classes are counted from 0, and {UNLABELLED} is for nodes without one"
+        )
     if (labels == UNLABELLED).all():
         raise DataError("no node has a label")
     return labels
@@ -114,5 +124,20 @@ def _has_masks(graph: Any) -> bool:
 def _from_masks(graph: Any, seed: int, protocol: NodeProtocol) -> NodeSplit:
     if not _has_masks(graph):
         raise DataError("the graph came without train_mask, val_mask and test_mask; use protocol='clean'")
-    train, val, test = (getattr(graph, f"{part}_mask").cpu().numpy().nonzero()[0] for part in ("train", "val", "test"))
+    masks = {part: _mask(graph, f"{part}_mask") for part in ("train", "val", "test")}
+    for (one, mask), (other, another) in combinations(masks.items(), 2):
+        shared = int((mask & another).sum())
+        if shared:
+            raise DataError(f"{one}_mask and {other}_mask share {shared} nodes; parts of a split are disjoint")
+    train, val, test = (np.flatnonzero(mask) for mask in masks.values())
     return NodeSplit(train, val, test, seed, protocol)
+
+
+def _mask(graph: Any, name: str) -> NDArray[np.bool_]:
+    mask = to_numpy(getattr(graph, name))
+    if mask.dtype.kind != "b" or mask.shape != (graph.num_nodes,):
+        raise DataError(
+            f"{name} is {mask.dtype} of shape {mask.shape}; it takes True or False for each of {graph.num_nodes} nodes "
+            "(of several splits, choose one column)"
+        )
+    return mask
