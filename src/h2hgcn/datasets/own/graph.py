@@ -13,15 +13,9 @@ from torch_geometric.data import Data
 from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.own.edge_list import EdgeList
 from h2hgcn.datasets.own.edge_sources import read_edges_from
-from h2hgcn.datasets.own.node_tables import (
-    NodeValues,
-    Unlinked,
-    aligned,
-    feature_tensor,
-    label_tensor,
-    read_features,
-    read_labels,
-)
+from h2hgcn.datasets.own.node_features import feature_tensor, read_features
+from h2hgcn.datasets.own.node_labels import label_tensor, read_labels
+from h2hgcn.datasets.own.node_values import NodeValues, Unlinked, aligned
 from h2hgcn.datasets.own.tables import Ids
 from h2hgcn.datasets.structural import structural_features
 from h2hgcn.errors import DataError, DataWarning
