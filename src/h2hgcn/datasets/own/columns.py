@@ -42,9 +42,9 @@ class Column:
             values = self._parsed(pc.utf8_trim_whitespace(values), remedy)
         elif not (pa.types.is_boolean(values.type) or _is_numeric(values.type)):
             raise DataError(f"{self.where(0)}: {self.called} is of type {values.type}, not a number; leave it out")
-        numbers = values.cast(pa.float64(), safe=False)
-        self._refuse_gaps(pc.invert(pc.fill_null(pc.is_finite(numbers), False)), remedy)
-        return numbers.to_numpy()
+        numbers = values.cast(pa.float64(), safe=False).to_numpy()
+        self._refuse_gaps(~np.isfinite(numbers), remedy)
+        return numbers
 
     def is_empty(self) -> bool:
         """Whether there is nothing in it, as behind a delimiter at the end of each line."""
@@ -75,33 +75,32 @@ class Column:
 
     def _parsed(self, texts: pa.ChunkedArray, remedy: str) -> pa.ChunkedArray:
         """Numbers, or truth values, out of texts; Arrow does it fast, Python takes more and knows the row."""
-        self._refuse_gaps(_is_gap(texts), remedy)
         for kind in (pa.float64(), pa.bool_()):
             try:
                 return texts.cast(kind)
             except pa.ArrowInvalid:
                 continue
+        self._refuse_gaps(_is_gap(texts), remedy)
         return pa.chunked_array([[self._number(row, text, remedy) for row, text in enumerate(texts.to_pylist())]])
 
     def _number(self, row: int, text: str, remedy: str) -> float:
         try:
             return float(text)
         except ValueError:
-            advice = remedy or "leave the column out, or turn it into numbers (one column for each value)"
+            advice = remedy or "fill the gap, leave the column out, or turn it into numbers (one column for each value)"
             raise DataError(
                 f"{self.where(row)}: {self.called} holds {text!r}, which is not a number; {advice}"
             ) from None
 
-    def _refuse_gaps(self, gaps: pa.ChunkedArray, remedy: str) -> None:
+    def _refuse_gaps(self, gaps: Any, remedy: str) -> None:
         remedy = remedy or "fill the gap, or leave the row or column out"
         self._refuse(gaps, f"no finite number in {self.called}", remedy)
 
-    def _refuse(self, bad: pa.ChunkedArray, what: str, remedy: str) -> None:
-        count = pc.sum(bad).as_py() or 0
-        if count:
-            row = pc.index(bad, True).as_py()
-            more = f" (and in {count - 1} more rows)" if count > 1 else ""
-            raise DataError(f"{self.where(row)}: {what}{more}; {remedy}")
+    def _refuse(self, bad: Any, what: str, remedy: str) -> None:
+        rows = np.flatnonzero(bad)
+        if len(rows):
+            more = f" (and in {len(rows) - 1} more rows)" if len(rows) > 1 else ""
+            raise DataError(f"{self.where(int(rows[0]))}: {what}{more}; {remedy}")
 
 
 def _is_gap(texts: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -20,7 +20,9 @@ def plain_array(source: Any, origin: str) -> Any:
     try:
         return np.asarray(source)
     except (TypeError, ValueError, RuntimeError):
-        raise DataError(f"{origin} are not rows of the same length; give every node as much as the others") from None
+        raise DataError(
+            f"{origin} are no rows of equal length; pass an array or a tensor with as much for every node"
+        ) from None
 
 
 def _from_tensor(tensor: torch.Tensor) -> Any:

@@ -67,7 +67,7 @@ def _from_table(path: Path, known: Ids | None) -> NodeValues:
 def _noted(labels: NodeValues) -> NodeValues:
     """In arrays -1 is no label, as PyTorch and PyG have it; where a gap can be left, it is a class like any other."""
     if UNLABELLED in labels.values:
-        labels.notes.append(f"{labels.origin}: the label -1 is taken for a class; leave a gap where there is no label")
+        labels.notes.append(f"the label -1 in {labels.origin} is taken for a class; leave a gap where there is none")
     return labels
 
 
