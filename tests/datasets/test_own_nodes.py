@@ -36,9 +36,10 @@ def test_numbers_of_any_type_in_parquet(tmp_path, edges):
     assert load_graph(edges, tmp_path / "f.parquet").x.tolist() == [[1, 2**53, 1], [2, 0, 2], [3, 0, 3]]
 
 
-def test_labels_stay_as_they_were_written(tmp_path, edges):
-    graph = load_graph(edges, labels=write(tmp_path / "l.csv", "x,id,label\n1,a,01\n2,b,1\n3,c,TRUE\n"))
-    assert graph.label_names == ["01", "1", "TRUE"]
+@pytest.mark.parametrize("label", ["01", "TRUE", "1.0"])
+def test_labels_of_any_column_stay_as_they_were_written(tmp_path, edges, label):
+    graph = load_graph(edges, labels=write(tmp_path / "l.csv", f"x,id,label\n1,a,{label}\n2,b,1\n3,c,1\n"))
+    assert graph.label_names == sorted([label, "1"])
 
 
 LABELS = {
