@@ -68,6 +68,7 @@ BAD = {
     "open quote": ('a,b\nc,"d e\nf,g h\n', "line 2: a quote is opened and not closed"),
     "open quote in a long file": ('a,b\nc,"d\n' + "e,f\n" * 50_000, "line 2: a quote is opened and not closed"),
     "open quote in the first line": ('x,"a b\ny,c d\n', "line 1: a quote is opened and not closed"),
+    "open quote below an inch": ('5","b c\nd,e f\n', "line 1: a quote is opened and not closed"),
     "long field": ('a,"' + "b" * 200_000 + '"\n', "line 1: field larger than field limit"),
     "no rows": ("# c\nsource,target\n  \n", "has a header and no rows"),
 }
@@ -95,3 +96,11 @@ def test_both_ways_of_reading_agree(rows, header, path):
     assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == expected
     at_once = _read_at_once(text, layout)
     assert at_once is None or at_once.to_pydict() == table.to_pydict()
+
+
+@given(text=st.text(st.sampled_from('ab ",\n'), max_size=12))
+def test_both_ways_agree_on_any_quotes_that_close(text):
+    text, layout = f"x,y\n{text}\na,b", Layout(",", ["x", "y"], False)
+    at_once = _read_at_once(text, layout)
+    if at_once is not None:
+        assert at_once.to_pydict() == _read_by_records("e.csv", text, layout).to_pydict()

@@ -42,7 +42,7 @@ def _read_at_once(text: str, layout: Layout) -> pa.Table | None:
     if layout.delimiter == " ":
         lines = "\n".join(BLANKS.sub(" ", line.strip(" \t")) for line in lines.split("\n"))
     try:
-        return pa_csv.read_csv(
+        table = pa_csv.read_csv(
             io.BytesIO(lines.encode()),
             read_options=pa_csv.ReadOptions(column_names=layout.columns, skip_rows=int(layout.has_header)),
             parse_options=pa_csv.ParseOptions(delimiter=layout.delimiter, newlines_in_values='"' in lines),
@@ -50,6 +50,7 @@ def _read_at_once(text: str, layout: Layout) -> pa.Table | None:
         )
     except pa.ArrowInvalid:
         return None
+    return table if len(table) + layout.has_header == lines.count("\n") + 1 else None
 
 
 def _has_open_quote(lines: str) -> bool:

@@ -21,7 +21,7 @@ def records(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[s
     A record takes several lines if a line end is inside quotes. The delimiter " " stands for any number of blanks.
     """
     if '"' in text:
-        yield from _quoted_records(_RecordLines(path, text), delimiter)
+        yield from _quoted_records(_RecordLines(path, text, delimiter), delimiter)
         return
     for number, line in enumerate(_lines(text), start=1):
         if not _SKIPPED.fullmatch(line):
@@ -45,11 +45,12 @@ def _quoted_records(lines: "_RecordLines", delimiter: str) -> Iterator[tuple[int
 class _RecordLines:
     """Lines for ``csv.reader``, which takes as many as a record needs; ``inside`` is taken back when it has one."""
 
-    def __init__(self, path: Path, text: str) -> None:
+    def __init__(self, path: Path, text: str, delimiter: str) -> None:
         self.path = path
         self.first = self.last = 0
         self.inside = False
         self._text = text
+        self._indent = " \t" if delimiter == " " else ""  # elsewhere blanks in front belong to the first field
 
     def __iter__(self) -> Iterator[str]:
         for number, line in enumerate(_lines(self._text), start=1):
@@ -58,7 +59,7 @@ class _RecordLines:
                 yield line
             elif not _SKIPPED.fullmatch(line):
                 self.first, self.inside = number, True
-                yield line.lstrip(" ")
+                yield line.lstrip(self._indent)
         if self.inside:
             raise self.open_quote()
 
