@@ -143,6 +143,20 @@ def test_a_mistake_is_a_message_and_exit_code_2(run, tmp_path, arguments, messag
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_names_are_printed_as_they_are(run, tmp_path):
+    """Brackets are markup to the library that prints, colons and backslashes are special, too."""
+    name = "odd[/b]:fire:\\[red].csv"
+    (tmp_path / "odd[").mkdir()
+    (tmp_path / name).write_text("1,2\n2,3\n")
+    report = run("inspect", name, "--plot", "[bold].png")
+    assert report.returncode == 0, report.stderr
+    assert report.stdout.startswith(f"{name}\n")
+    assert f"note: {name}: " in report.stderr
+    assert "Picture: [bold].png" in report.stderr
+    (tmp_path / name).write_text("1,2\n2,3\n3;4\n")
+    assert run("inspect", name).stderr.startswith(f"error: {name}, line 3: 1 field")
+
+
 @pytest.mark.parametrize("command", [[], ["datasets"], ["inspect"]])
 def test_help_has_an_example(run, command):
     result = run(*command, "--help")

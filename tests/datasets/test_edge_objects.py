@@ -98,5 +98,5 @@ def test_masks_go_with_their_nodes():
 
 @pytest.mark.parametrize("values", [[[1e39], [1]], sp.csr_array([[1e39], [1]])])
 def test_features_must_fit_into_single_precision(values):
-    with pytest.raises(DataError, match=r"row 0: a feature of node 0 does not fit into a 32-bit number"):
+    with pytest.raises(DataError, match=r"row 0: .* beyond what single precision holds"):
         load_graph([(0, 1)], values)

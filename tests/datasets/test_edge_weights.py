@@ -13,7 +13,7 @@ PAIRS = [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 @pytest.mark.parametrize("weight", [1e39, 1e-50])
 def test_weights_must_fit_into_single_precision(weight):
-    with pytest.raises(DataError, match=r"row 1: the weight .* does not fit into a 32-bit number"):
+    with pytest.raises(DataError, match=r"row 1: the weight .* is beyond what single precision holds"):
         load_graph(PAIRS, weights=[1, weight, 1, 0])
 
 

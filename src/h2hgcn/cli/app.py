@@ -10,7 +10,7 @@ import typer
 
 from h2hgcn.cli.datasets_command import datasets
 from h2hgcn.cli.inspect_command import inspect
-from h2hgcn.cli.output import stderr
+from h2hgcn.cli.output import say
 from h2hgcn.errors import DataError, DataWarning
 
 app = typer.Typer(
@@ -49,7 +49,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (DataError, OSError) as error:
-        stderr.print(f"[bold red]error:[/] {_plain(error)}", soft_wrap=True, highlight=False)
+        say("error", "bold red", error)
         sys.exit(2)
 
 
@@ -58,11 +58,6 @@ _show_other_warning = warnings.showwarning
 
 def _show_warning(message: Any, category: type[Warning], *arguments: Any, **options: Any) -> None:
     if issubclass(category, DataWarning):
-        stderr.print(f"[bold yellow]note:[/] {_plain(message)}", soft_wrap=True, highlight=False)
+        say("note", "bold yellow", message)
     else:
         _show_other_warning(message, category, *arguments, **options)
-
-
-def _plain(message: object) -> str:
-    """Text in which square brackets are not taken for markup."""
-    return str(message).replace("[", r"\[")

@@ -18,7 +18,7 @@ from h2hgcn.cli.graph_options import (
     Weights,
     open_graph,
 )
-from h2hgcn.cli.output import print_json, stderr, stdout
+from h2hgcn.cli.output import print_json, print_title, stderr, stdout
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def inspect(
     else:
         _print_report(title, report)
     if plot is not None:
-        stderr.print(f"Picture: {plot}", highlight=False)
+        stderr.print(f"Picture: {plot}", soft_wrap=True)
 
 
 def _one_graph(name: str, opened: Any, member: int | None) -> Any:
@@ -79,23 +79,23 @@ def _one_graph(name: str, opened: Any, member: int | None) -> Any:
 
 
 def _print_report(name: str, report: "GraphReport") -> None:
-    stdout.print(f"[bold]{name}[/]\n")
+    print_title(f"{name}\n")
     table = Table(box=None, show_header=False, pad_edge=False)
     for what, value in _rows(report):
         table.add_row(what, value)
     stdout.print(table)
-    stdout.print("\n[bold]Verdict[/]")
+    print_title("\nVerdict")
     for sentence in report.verdict.sentences:
-        stdout.print(sentence, highlight=False)
+        stdout.print(sentence)
     _print_list("Try first", report.verdict.try_first)
     _print_list("This rests on", report.verdict.rests_on)
 
 
 def _print_list(title: str, entries: tuple[str, ...]) -> None:
     if entries:
-        stdout.print(f"\n[bold]{title}[/]")
+        print_title(f"\n{title}")
     for entry in entries:
-        stdout.print(f"- {entry}", highlight=False)
+        stdout.print(f"- {entry}")
 
 
 def _rows(report: "GraphReport") -> list[tuple[str, str]]:

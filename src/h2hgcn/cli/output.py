@@ -4,9 +4,20 @@ import json
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
-stdout = Console()
-stderr = Console(stderr=True)
+# File names and messages are printed as they are: brackets in them are no markup, and :fire: is no picture.
+stdout = Console(markup=False, emoji=False, highlight=False)
+stderr = Console(stderr=True, markup=False, emoji=False, highlight=False)
+
+
+def print_title(title: str) -> None:
+    stdout.print(Text(title, style="bold"))
+
+
+def say(kind: str, style: str, message: object) -> None:
+    """An error or a note, in one line that terminals may break as they like."""
+    stderr.print(Text.assemble((f"{kind}:", style), f" {message}"), soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

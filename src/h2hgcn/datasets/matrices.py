@@ -30,7 +30,7 @@ def load_matrix(path: Path) -> Any:
 def whole_matrix(matrix: Any, origin: str) -> Any:
     """The matrix itself, if it is sound: SciPy's compiled loops follow its indices wherever they lead."""
     if matrix.dtype.kind not in "biuf":
-        raise DataError(f"{origin} has entries of type {matrix.dtype}; they must be real numbers")
+        raise DataError(f"{origin}: entries of type {matrix.dtype}, but they must be real numbers")
     try:
         _check_indices(matrix)
     except ValueError as error:

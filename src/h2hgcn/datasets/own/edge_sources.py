@@ -79,7 +79,7 @@ def _from_file(
         if columns is not None or header is not None:
             raise DataError(f"{path}: columns and header are for delimited and Parquet files, not for {kind}")
         return readers[kind](path, weights)
-    return edges_from_table(read_table(path, header, EDGE_COLUMN_NAMES, text_columns=2), weights, columns, header)
+    return edges_from_table(read_table(path, header, EDGE_COLUMN_NAMES), weights, columns, header)
 
 
 def _from_xml(path: Path, weights: str | bool | None) -> EdgeList:

@@ -1,9 +1,10 @@
 """Edges from the rows of a table."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from h2hgcn.datasets.own.edge_list import EdgeList
-from h2hgcn.datasets.own.tables import FileTable, shown
+from h2hgcn.datasets.own.tables import FileTable, Ids, shown
 from h2hgcn.errors import DataError
 
 _SOURCE_NAMES = ("source", "src", "from", "u", "head", "node1", "node_1", "id1", "id_1", "start", "subject", "parent")
@@ -27,12 +28,14 @@ def edges_from_table(
     else:
         source, target = (file.column_number(name) for name in columns)
     ids, (sources, targets) = file.encoded_ids([source, target])
+    if columns is None and file.has_header and file.header_guessed:
+        _refuse_doubtful_header(file, ids, (source, target))
     edges = EdgeList(ids, sources, targets, file.where, str(file.path), notes=notes)
     if header is False:
         _refuse_forgotten_header(file, edges)
     column = _weight_column(file, weights, {source, target})
     if column is not None:
-        edges.weights = file.numbers(column, "give every edge a number, or take no weights")
+        edges.weights = _weights(file, column)
         if not isinstance(weights, str):
             edges.notes.append(f"{file.called(column)} is taken for edge weights")
     unused = [k for k in range(len(file.columns)) if k not in (source, target, column)]
@@ -53,7 +56,23 @@ def _end_columns(file: FileTable) -> tuple[int, int]:
 
 
 def _is_named_edge(columns: list[str]) -> bool:
-    return columns[0].lower() in _SOURCE_NAMES and columns[1].lower() in _TARGET_NAMES
+    """Whether the names leave no doubt; a single letter may be a node as well."""
+    source, target = columns[0].lower(), columns[1].lower()
+    return source in _SOURCE_NAMES and target in _TARGET_NAMES and len(source) > 1 and len(target) > 1
+
+
+def _refuse_doubtful_header(file: FileTable, ids: Ids, ends: tuple[int, int]) -> None:
+    """A header that was found by its words alone, of which some are nodes as well."""
+    doubtful = [file.columns[k] for k in ends if file.columns[k] in ids] if ids.dtype.kind == "U" else []
+    if doubtful:
+        raise DataError(
+            f"{file.path}: the first line looks like a header, but its {doubtful[0]!r} is also a node further down; "
+            "say what it is: header=True (--header) or header=False (--no-header)"
+        )
+
+
+def _weights(file: FileTable, column: int) -> NDArray[np.float64]:
+    return file.column(column).numbers("give every edge a number, or take no weights")
 
 
 def _refuse_forgotten_header(file: FileTable, edges: EdgeList) -> None:
@@ -80,7 +99,7 @@ def _weight_column(file: FileTable, weights: str | bool | None, used: set[int]) 
         return named[0] if named else None
     if len(file.columns) == 3:
         third = next(k for k in range(3) if k not in used)
-        return None if file.is_empty(third) else third
+        return None if file.column(third).is_empty() else third
     if weights is True:
         raise DataError(f"{file.path} has {len(file.columns)} columns; name the one that holds the weights")
     return None

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from h2hgcn.datasets.arrays import to_numpy
 from h2hgcn.datasets.own.edge_list import EdgeList
+from h2hgcn.datasets.own.single_precision import RANGE, lost_in_single, single
 from h2hgcn.errors import DataError
 
 
@@ -35,13 +36,8 @@ def single_precision_weights(edges: EdgeList) -> NDArray[np.float32] | None:
     _refuse(
         edges, ~np.isfinite(edges.weights) | (edges.weights < 0), "must be finite and not negative; fix or leave it out"
     )
-    with np.errstate(over="ignore", under="ignore"):
-        weights = edges.weights.astype(np.float32)
-    _refuse(
-        edges,
-        ~np.isfinite(weights) | ((weights == 0) & (edges.weights != 0)),
-        "does not fit into a 32-bit number; scale the weights",
-    )
+    _refuse(edges, lost_in_single(edges.weights), f"is beyond {RANGE}; scale the weights")
+    weights: NDArray[np.float32] = single(edges.weights)
     return weights
 
 

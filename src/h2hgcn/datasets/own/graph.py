@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.own.edge_list import EdgeList
 from h2hgcn.datasets.own.edge_sources import read_edges_from
+from h2hgcn.datasets.own.node_features import feature_tensor
+from h2hgcn.datasets.own.node_labels import label_tensor
 from h2hgcn.datasets.own.node_sources import features_of, labels_of, num_rows
-from h2hgcn.datasets.own.node_tables import NodeValues, Unlinked, aligned, feature_tensor, label_tensor
+from h2hgcn.datasets.own.node_values import NodeValues, Unlinked, aligned
 from h2hgcn.datasets.own.simple_edges import set_edges
-from h2hgcn.datasets.own.tables import Ids, shown
+from h2hgcn.datasets.own.tables import Ids
 from h2hgcn.datasets.structural import structural_features
 from h2hgcn.errors import DataError, DataWarning
 
@@ -122,22 +123,9 @@ def _set_features(data: Data, values: NodeValues | None, nodes: Ids, unlinked: U
         notes.append("no features were given; structural ones were made: degree, one-hot degree up to 5, constant")
         return
     rows = aligned(values, nodes, "features", unlinked, notes)
-    with np.errstate(over="ignore"):  # said below, and where
-        data.x = feature_tensor(values, rows, nodes)
-    _check_single_precision(data.x, values, nodes, rows)
+    data.x = feature_tensor(values, rows, nodes)
     if values.names is not None:
         data.feature_names = values.names
-
-
-def _check_single_precision(x: torch.Tensor, values: NodeValues, nodes: Ids, rows: NDArray[np.int64]) -> None:
-    """Features were finite as they came; what is not so now was too large."""
-    broken = ~torch.isfinite(x.values() if x.is_sparse else x)
-    if broken.any():
-        node = int((x.indices()[0][broken] if x.is_sparse else broken.any(1).nonzero()[:, 0])[0])
-        raise DataError(
-            f"{values.where(int(rows[node]))}: a feature of node {shown(nodes[node])} does not fit into a 32-bit "
-            "number; scale the column"
-        )
 
 
 def _set_labels(data: Data, values: NodeValues, nodes: Ids, unlinked: Unlinked, notes: list[str]) -> None:

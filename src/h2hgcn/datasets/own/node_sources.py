@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from h2hgcn.datasets.own.edge_list import EdgeList
-from h2hgcn.datasets.own.node_tables import NodeValues, read_features, read_labels
+from h2hgcn.datasets.own.node_features import read_features
+from h2hgcn.datasets.own.node_labels import read_labels
+from h2hgcn.datasets.own.node_values import NodeValues
 from h2hgcn.errors import DataError
 
 

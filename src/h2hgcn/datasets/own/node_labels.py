@@ -1,0 +1,113 @@
+"""Labels of a person's nodes."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+from h2hgcn.datasets.arrays import load_arrays
+from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.datasets.own.ids import ids_of_objects
+from h2hgcn.datasets.own.in_memory import plain_array
+from h2hgcn.datasets.own.node_tables import id_column, read_node_table
+from h2hgcn.datasets.own.node_values import NodeValues, named_array
+from h2hgcn.datasets.own.tables import Ids, check_is_file
+from h2hgcn.errors import DataError
+
+_LABEL_NAMES = frozenset({"label", "labels", "y", "class", "category", "target"})
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 01 and +1 are texts
+
+
+def read_labels(source: Any, known: Ids | None = None) -> NodeValues:
+    """Classes of nodes: a file with an id and a label, an array, or a mapping by id; ``known`` as for features."""
+    if isinstance(source, str | Path):
+        path = Path(source).expanduser()
+        check_is_file(path)
+        if path.suffix.lower() in (".npy", ".npz"):
+            return _by_number(_load_labels(path), str(path))
+        return _from_table(path, known)
+    if isinstance(source, Mapping):
+        keys = list(source)
+        labels = [_label(value) for value in source.values()]
+        return _noted(
+            NodeValues(
+                labels, "the labels", lambda row: f"the label of {keys[row]!r}", ids_of_objects(keys, "the labels")
+            )
+        )
+    return _by_number(source, "the labels")
+
+
+def label_tensor(values: NodeValues, rows: NDArray[np.int64]) -> tuple[torch.Tensor, list[Any]]:
+    """Classes counted from 0, -1 where there is none, and the names of the classes."""
+    labels = [values.values[row] if row >= 0 else None for row in rows]
+    kinds = {type(label) for label in labels if label is not None}
+    if len(kinds) > 1:
+        labels = [None if label is None else str(label) for label in labels]
+    names = sorted({label for label in labels if label is not None})
+    if not names:
+        raise DataError(f"{values.origin}: no node has a label")
+    number = {name: k for k, name in enumerate(names)}
+    return torch.tensor([UNLABELLED if label is None else number[label] for label in labels]), names
+
+
+def _from_table(path: Path, known: Ids | None) -> NodeValues:
+    file, notes = read_node_table(path, known, _LABEL_NAMES)
+    column = id_column(file.columns)
+    named = [k for k, name in enumerate(file.columns) if name.lower() in _LABEL_NAMES and k != column]
+    others = named or [k for k in range(len(file.columns)) if k != column]
+    if len(others) != 1:
+        raise DataError(
+            f"{path} has the columns {', '.join(file.columns)}; labels need an id and one column, called "
+            "'label' if there are more"
+        )
+    labels = [_label(value) for value in file.table.column(others[0]).to_pylist()]
+    return _noted(NodeValues(labels, str(path), file.where, file.ids(column), notes=notes))
+
+
+def _noted(labels: NodeValues) -> NodeValues:
+    """In arrays -1 is no label, as PyTorch and PyG have it; where a gap can be left, it is a class like any other."""
+    if UNLABELLED in labels.values:
+        labels.notes.append(f"the label -1 in {labels.origin} is taken for a class; leave a gap where there is none")
+    return labels
+
+
+def _by_number(source: Any, origin: str) -> NodeValues:
+    array = plain_array(source, origin)
+    if sp.issparse(array):
+        array = array.toarray()
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.reshape(-1)
+    if array.ndim != 1:
+        raise DataError(f"{origin} must be one label a node, but have shape {array.shape}")
+    labels = [None if _is_unlabelled(value) else _label(value) for value in array.tolist()]
+    return NodeValues(labels, origin, lambda row: f"{origin}, row {row}")
+
+
+def _is_unlabelled(value: Any) -> bool:
+    return isinstance(value, int | float) and value == UNLABELLED
+
+
+def _label(value: Any) -> Any:
+    """A label as an integer or a text; None where there is none."""
+    if hasattr(value, "tolist"):  # numbers of NumPy and PyTorch
+        value = value.tolist()
+    if isinstance(value, list | tuple | set | dict):
+        raise DataError(f"the label {value!r} is neither an integer nor a text; give every node one label")
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return None
+    if isinstance(value, str):
+        text = value.strip()
+        return (int(text) if _INTEGER.fullmatch(text) else text) if text else None
+    if isinstance(value, float) and not value.is_integer():
+        raise DataError(f"the label {value!r} is neither an integer nor a text; classes are counted, not measured")
+    return int(value) if isinstance(value, int | float) else str(value)
+
+
+def _load_labels(path: Path) -> Any:
+    arrays = load_arrays(path)
+    return arrays if isinstance(arrays, np.ndarray) else named_array(path, arrays, ("y", "labels"))
