@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.io import read_tu_data
 
-from h2hgcn.datasets.atomic import atomic_write
+from h2hgcn.atomic import atomic_write
 from h2hgcn.datasets.folders import cache_folder
 from h2hgcn.datasets.named.collection import FlatCollection
 from h2hgcn.datasets.named.origins import TU_FACTS, TUFacts, tu_files
