@@ -3,25 +3,32 @@
 import os
 import sys
 import warnings
+from errno import EDQUOT, EIO, ENOSPC
 from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 
 from h2hgcn.cli.datasets_command import datasets
+from h2hgcn.cli.embed_command import embed
+from h2hgcn.cli.evaluate_command import evaluate
 from h2hgcn.cli.inspect_command import inspect
+from h2hgcn.cli.models_command import models
 from h2hgcn.cli.output import say
+from h2hgcn.cli.predict_command import predict
+from h2hgcn.cli.recommend_command import recommend
+from h2hgcn.cli.train_command import train
 from h2hgcn.errors import DataError, DataWarning
 
 app = typer.Typer(
     name="h2hgcn",
-    help="Hyperbolic-to-hyperbolic graph convolutional networks. Today: data; training is to come.",
+    help="Hyperbolic-to-hyperbolic graph convolutional networks: train, predict, recommend, embed, inspect.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(datasets)
-app.command()(inspect)
+for command in (train, evaluate, predict, recommend, embed, inspect, datasets, models):
+    app.command()(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -48,9 +55,14 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (DataError, OSError) as error:
+    except (DataError, OSError, ArithmeticError) as error:
         say("error", "bold red", error)
-        sys.exit(2)
+        sys.exit(1 if _is_failure(error) else 2)
+
+
+def _is_failure(error: Exception) -> bool:
+    """What went wrong at run time, through nobody's mistake: a full or broken disk, numbers that went bad."""
+    return isinstance(error, ArithmeticError) or getattr(error, "errno", None) in (ENOSPC, EDQUOT, EIO)
 
 
 _show_other_warning = warnings.showwarning

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from torch import Tensor
+from torch_geometric.nn import global_mean_pool
 
 from h2hgcn.geometry import lorentz, poincare
 
@@ -28,6 +29,19 @@ def as_lorentz(points: Tensor, space: Space) -> Tensor:
     if space == "euclidean":
         raise ValueError("Euclidean points have no place on the hyperboloid")
     return points if space == "lorentz" else poincare.to_lorentz(points)
+
+
+def mean_points(points: Tensor, group: Tensor, num_groups: int, space: Space) -> Tensor:
+    """The mean of each group of points: the Einstein midpoint in hyperbolic space, which is the sum on the hyperboloid
+    scaled back to it.
+    """
+    if space == "euclidean":
+        return global_mean_pool(points, group, num_groups)
+    sums = global_mean_pool(as_lorentz(points, space).double(), group, num_groups)
+    sums[sums[:, 0] == 0, 0] = 1  # a graph without nodes is at the origin
+    norm = (sums[:, :1].square() - sums[:, 1:].square().sum(1, keepdim=True)).clamp_min(1).sqrt()
+    means = lorentz.project((sums / norm).to(points.dtype))
+    return means if space == "lorentz" else poincare.from_lorentz(means)
 
 
 def _ball(x: Tensor, y: Tensor) -> Tensor:

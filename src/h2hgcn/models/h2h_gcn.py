@@ -1,7 +1,7 @@
 """The encoder of the paper."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +15,10 @@ from h2hgcn.layers.features import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.layers.h2h_conv import H2HConv
 from h2hgcn.layers.kernels import exp_origin_parts
 from h2hgcn.layers.spaces import Space
+from h2hgcn.models.pretrained import Pretrained
 
 
-class H2HGCN(nn.Module):
+class H2HGCN(Pretrained):
     """Hyperbolic-to-hyperbolic graph convolutional network (Dai et al. 2021, Algorithm 1): features to Lorentz points.
 
     Args:
@@ -38,7 +39,10 @@ class H2HGCN(nn.Module):
         learn_curvature: Whether ``curvature`` is only where it starts.
     """
 
-    space: Space = "lorentz"
+    name = "h2h-gcn"
+    summary = "orthonormal maps, Einstein midpoints and activations on the hyperboloid"
+    paper = "Dai et al. 2021, A Hyperbolic-to-Hyperbolic Graph Convolutional Network"
+    space: ClassVar[Space] = "lorentz"
 
     def __init__(
         self,
@@ -61,6 +65,12 @@ class H2HGCN(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
+            "neighbor_weights": neighbor_weights, "negative_slope": negative_slope, "stem": stem,
+            "stem_activation": stem_activation, "tied": tied, "feature_dropout": feature_dropout, "dropout": dropout,
+            "max_tangent_norm": max_tangent_norm, "curvature": curvature, "learn_curvature": learn_curvature,
+        }  # fmt: skip
         _check_arguments(in_features, dim, num_layers, stem, tied, max_tangent_norm, curvature)
         self.in_features = in_features
         self.dim = dim

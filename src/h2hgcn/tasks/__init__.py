@@ -5,4 +5,10 @@ from h2hgcn.tasks.link_prediction import LinkPrediction
 from h2hgcn.tasks.node_classification import NodeClassification
 from h2hgcn.tasks.trivial import trivial_link_scores
 
-__all__ = ["GraphClassification", "LinkPrediction", "NodeClassification", "trivial_link_scores"]
+TASKS: dict[str, type[LinkPrediction] | type[NodeClassification] | type[GraphClassification]] = {
+    "lp": LinkPrediction,
+    "nc": NodeClassification,
+    "gc": GraphClassification,
+}
+
+__all__ = ["TASKS", "GraphClassification", "LinkPrediction", "NodeClassification", "trivial_link_scores"]

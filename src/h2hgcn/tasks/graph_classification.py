@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 
 from h2hgcn.datasets import DataError, GraphSplit, split_graphs
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.layers.spaces import check_space, mean_points
 from h2hgcn.tasks.heads import ClassHead
-from h2hgcn.tasks.metrics import class_metrics
+from h2hgcn.tasks.metrics import class_metrics, majority_metrics
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.scaling import FeatureScaling, Scaling
 
@@ -33,6 +34,8 @@ class GraphClassification:
         scaling, feature_length: Of the features, see ``FeatureScaling``.
     """
 
+    name: ClassVar[str] = "gc"
+
     fold: int = 0
     num_folds: int = 10
     protocol: Literal["clean", "fair-comparison"] = "clean"
@@ -49,6 +52,15 @@ class GraphClassification:
         if hasattr(data, "edge_index") or not isinstance(data, Sequence | torch.utils.data.Dataset):
             raise DataError("graph classification needs a collection of graphs, not one graph; choose another task")
         return GraphProblem(self, data, self._split(data, root))
+
+    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
+        """The model of this task on an encoder, its scaling still to be loaded."""
+        assert num_classes is not None
+        return self._model(encoder, in_features, num_classes)
+
+    def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
+        scaling = FeatureScaling(self.scaling, x, self.feature_length)
+        return Model(scaling, encoder, ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout))
 
     def _split(self, data: Any, root: Any) -> GraphSplit:
         own = [part for part in (getattr(data, name, None) for name in ("train", "val", "test")) if part is not None]
@@ -69,6 +81,10 @@ class GraphBatch(NamedTuple):
     graph_of_node: Tensor
     y: Tensor
 
+    def to(self, device: torch.device | str) -> "GraphBatch":
+        moved: Any = [part.to(device) for part in self]
+        return GraphBatch(*moved)
+
 
 class GraphProblem:
     """Graph classification on a collection that is split."""
@@ -83,36 +99,80 @@ class GraphProblem:
         self.y = torch.as_tensor([int(label) for label in data.y])
         if len(self.y[torch.from_numpy(split.train)].unique()) < 2:
             raise DataError("all training graphs have one class; there is nothing to tell apart")
+        for part in ("val", "test"):
+            if not len(getattr(split, part)):
+                raise DataError(f"no graph is left for the {part} part of {len(self.y)}; use fewer folds")
+        self.device = torch.device("cpu")
+        self._evaluation: dict[str, list[GraphBatch]] = {}
+
+    def to(self, device: torch.device | str) -> None:
+        self.device = torch.device(device)
+        self._evaluation.clear()
 
     def build(self, encoder: nn.Module) -> Model:
-        sample = [self.data[int(k)] for k in self.split.train] if self.task.scaling == "standard" else [self.data[0]]
-        x = torch.cat([graph.x for graph in sample]) if len(sample) > 1 else sample[0].x
-        scaling = FeatureScaling(self.task.scaling, x, self.task.feature_length)
-        head = ClassHead(encoder, self.num_classes, self.task.num_centroids, self.task.head_dropout)
-        return Model(scaling, encoder, head)
+        measured = self.split.train if self.task.scaling in ("standard", "auto") else self.split.train[:1]
+        x = torch.cat([self.data[int(k)].x for k in measured])
+        return self.task._model(encoder, x, self.num_classes)
 
     def batches(self, random: np.random.RandomState) -> Iterator[GraphBatch]:
         order = self.split.train.copy()
         random.shuffle(order)
-        yield from self._batches(order)
+        for first in range(0, len(order), self.task.batch_size):
+            yield self._batch(order[first : first + self.task.batch_size])
 
     def loss(self, model: Model, batch: GraphBatch) -> Tensor:
-        return F.cross_entropy(self._logits(model, batch), batch.y)
+        return F.cross_entropy(graph_logits(model, batch), batch.y)
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
         graphs = getattr(self.split, part)
-        predicted = torch.cat([self._logits(model, batch).argmax(1) for batch in self._batches(graphs)])
-        return class_metrics(self.y[torch.from_numpy(graphs)].numpy(), predicted.numpy(), self.num_classes)
+        predicted = torch.cat([graph_logits(model, batch).argmax(1) for batch in self._kept_batches(part)])
+        return class_metrics(self.y[torch.from_numpy(graphs)].numpy(), predicted.cpu().numpy(), self.num_classes)
 
-    def _batches(self, graphs: Any) -> Iterator[GraphBatch]:
-        for first in range(0, len(graphs), self.task.batch_size):
-            chosen = graphs[first : first + self.task.batch_size]
-            batch = Batch.from_data_list([self.data[int(k)] for k in chosen])
-            adjacency = prepare_adjacency(batch.edge_index, getattr(batch, "edge_weight", None), batch.num_nodes)
-            yield GraphBatch(batch.x, adjacency, batch.batch, self.y[torch.as_tensor(chosen)])
+    @torch.no_grad()
+    def points(self, model: Model) -> Tensor:
+        """The midpoint of the nodes of each graph; in flat space their mean."""
+        order = np.arange(len(self.y))
+        chunks = [order[first : first + self.task.batch_size] for first in range(0, len(order), self.task.batch_size)]
+        return torch.cat([graph_points(model, self._batch(chunk)) for chunk in chunks])
 
-    def _logits(self, model: Model, batch: GraphBatch) -> Tensor:
-        points = model.encoder(model.scaling(batch.x), batch.adjacency)
-        logits: Tensor = model.head(points, batch.graph_of_node, len(batch.y), model.distance_scale)
-        return logits
+    def trivial(self, part: str) -> Metrics:
+        y = self.y.numpy()
+        scores = majority_metrics(y[self.split.train], y[getattr(self.split, part)], self.num_classes)
+        return {"majority class": scores[self.selection_metric]}
+
+    def _kept_batches(self, part: str) -> list[GraphBatch]:
+        """The batches of a part, which never change: made once."""
+        if part not in self._evaluation:
+            graphs = getattr(self.split, part)
+            size = self.task.batch_size
+            self._evaluation[part] = [self._batch(graphs[k : k + size]) for k in range(0, len(graphs), size)]
+        return self._evaluation[part]
+
+    def _batch(self, graphs: Any) -> GraphBatch:
+        return batch_of([self.data[int(k)] for k in graphs], self.y[torch.as_tensor(graphs)]).to(self.device)
+
+
+def batch_of(graphs: Sequence[Any], y: Tensor | None = None) -> GraphBatch:
+    """Some graphs as one block-diagonal graph."""
+    batch = Batch.from_data_list([_essence(graph) for graph in graphs])
+    adjacency = prepare_adjacency(batch.edge_index, getattr(batch, "edge_weight", None), batch.num_nodes)
+    return GraphBatch(batch.x, adjacency, batch.batch, torch.zeros(len(graphs), dtype=torch.long) if y is None else y)
+
+
+def _essence(graph: Any) -> Data:
+    """What a batch needs of a graph: attributes that only some graphs have could not be joined."""
+    return Data(x=graph.x, edge_index=graph.edge_index, edge_weight=getattr(graph, "edge_weight", None))
+
+
+def graph_logits(model: Model, batch: GraphBatch) -> Tensor:
+    """Logits of the classes of every graph of a batch."""
+    points = model.encoder(model.scaling(model.scaling.shaped(batch.x)), batch.adjacency)
+    logits: Tensor = model.head(points, batch.graph_of_node, len(batch.y), model.distance_scale)
+    return logits
+
+
+def graph_points(model: Model, batch: GraphBatch) -> Tensor:
+    """The midpoint of each graph's nodes, or in flat space their mean."""
+    points = model.encoder(model.scaling(model.scaling.shaped(batch.x)), batch.adjacency)
+    return mean_points(points, batch.graph_of_node, len(batch.y), check_space(model.encoder.space))  # type: ignore[arg-type]

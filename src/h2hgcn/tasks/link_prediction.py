@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,8 @@ from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.tasks.heads import LinkHead
 from h2hgcn.tasks.metrics import link_metrics
 from h2hgcn.tasks.problem import Metrics, Model
-from h2hgcn.tasks.scaling import FeatureScaling, Scaling
+from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
+from h2hgcn.tasks.trivial import trivial_link_scores
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class LinkPrediction:
         scaling, feature_length: Of the features, see ``FeatureScaling``.
         r, t, learn_decoder: Of the decoder, see ``FermiDiracDecoder``.
     """
+
+    name: ClassVar[str] = "lp"
 
     val: float = 0.05
     test: float = 0.1
@@ -56,6 +59,14 @@ class LinkPrediction:
                 )
         return LinkProblem(self, data, split)
 
+    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
+        """The model of this task on an encoder, its scaling still to be loaded."""
+        return self._model(encoder, in_features)
+
+    def _model(self, encoder: nn.Module, x: Any) -> Model:
+        scaling = FeatureScaling(self.scaling, x, self.feature_length)
+        return Model(scaling, encoder, LinkHead(encoder, self.r, self.t, self.learn_decoder))
+
 
 class LinkBatch(NamedTuple):
     messages: Any
@@ -67,21 +78,29 @@ class LinkProblem:
     """Link prediction on a graph that is split."""
 
     selection_metric = "auc"
+    num_classes = None
 
     def __init__(self, task: LinkPrediction, data: Any, split: EdgeSplit) -> None:
         if task.message_share is not None and not 0 < task.message_share < 1:
             raise DataError(f"message_share={task.message_share} must lie between 0 and 1, or be None")
+        if task.negatives < 1:
+            raise DataError(f"negatives={task.negatives}: at least one pair without an edge is needed for each edge")
         self.task = task
         self.split = split
         self.edge_index = split.train_edge_index()
-        self.x = task_features(data, "lp", self.edge_index)
+        self.x = task_features(data, task.name, self.edge_index)
         self.in_features = self.x.shape[1]
+        self.features = ScaledFeatures(self.x)
         self.train_pairs = torch.from_numpy(split.train)
         self.adjacency = prepare_adjacency(self.edge_index, split.train_edge_weight(), split.num_nodes)
+        self.device = torch.device("cpu")
+
+    def to(self, device: torch.device | str) -> None:
+        self.features, self.adjacency = self.features.to(device), self.adjacency.to(device)
+        self.device = torch.device(device)
 
     def build(self, encoder: nn.Module) -> Model:
-        scaling = FeatureScaling(self.task.scaling, self.x, self.task.feature_length)
-        return Model(scaling, encoder, LinkHead(encoder, self.task.r, self.task.t, self.task.learn_decoder))
+        return self.task._model(encoder, self.x)
 
     def batches(self, random: np.random.RandomState) -> Iterator[LinkBatch]:
         pairs, messages = self.train_pairs, self.adjacency
@@ -92,7 +111,8 @@ class LinkProblem:
             pairs = pairs[order[count:]]
         negatives = torch.from_numpy(draw_negatives(self.split, self.task.negatives * len(pairs), random))
         labels = torch.cat([torch.ones(len(pairs)), torch.zeros(len(negatives))])
-        yield LinkBatch(messages, torch.cat([pairs, negatives]), labels)
+        pairs = torch.cat([pairs, negatives])
+        yield LinkBatch(messages.to(self.device), pairs.to(self.device), labels.to(self.device))
 
     def _messages(self, chosen: Tensor) -> Adjacency:
         """The graph of some of the training edges."""
@@ -105,7 +125,9 @@ class LinkProblem:
 
     def points(self, model: Model, messages: Any = None) -> Tensor:
         """The points of all nodes; messages go along the training edges unless others are given."""
-        points: Tensor = model.encoder(model.scaling(self.x), self.adjacency if messages is None else messages)
+        points: Tensor = model.encoder(
+            self.features.of(model.scaling), self.adjacency if messages is None else messages
+        )
         return points
 
     def loss(self, model: Model, batch: LinkBatch) -> Tensor:
@@ -117,7 +139,10 @@ class LinkProblem:
     def evaluate(self, model: Model, part: str) -> Metrics:
         points = self.points(model)
         positive, negative = (
-            model.head(points, torch.from_numpy(pairs), model.distance_scale).double().numpy()
+            model.head(points, torch.from_numpy(pairs).to(self.device), model.distance_scale).double().cpu().numpy()
             for pairs in (getattr(self.split, part), getattr(self.split, f"{part}_neg"))
         )
         return link_metrics(positive, negative)
+
+    def trivial(self, part: str) -> Metrics:
+        return trivial_link_scores(self.x.numpy(), self.split, part)

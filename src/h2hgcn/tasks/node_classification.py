@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -14,9 +14,9 @@ from h2hgcn.datasets.splits.pairs import PairSpace, distinct_pairs, nth_absent
 from h2hgcn.datasets.splits.splits import NodeProtocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.tasks.heads import ClassHead, LinkHead
-from h2hgcn.tasks.metrics import class_metrics
+from h2hgcn.tasks.metrics import class_metrics, majority_metrics
 from h2hgcn.tasks.problem import Metrics, Model
-from h2hgcn.tasks.scaling import FeatureScaling, Scaling
+from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
 
 Selection = Literal["accuracy", "macro_f1", "f1"]
 
@@ -36,6 +36,8 @@ class NodeClassification:
         scaling, feature_length: Of the features, see ``FeatureScaling``.
         head_dropout: Before the classifier.
     """
+
+    name: ClassVar[str] = "nc"
 
     val: float | None = None
     test: float | None = None
@@ -60,6 +62,16 @@ class NodeClassification:
             if not len(getattr(split, part)):
                 raise DataError(f"no node is left for the {part} part; label more nodes, or use other shares")
         return NodeProblem(self, data, split)
+
+    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
+        """The model of this task on an encoder, its scaling still to be loaded."""
+        assert num_classes is not None
+        return self._model(encoder, in_features, num_classes)
+
+    def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
+        scaling = FeatureScaling(self.scaling, x, self.feature_length)
+        classes = ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout)
+        return Model(scaling, encoder, NodeHead(classes, LinkHead(encoder) if self.link_weight else None))
 
 
 class NodeHead(nn.Module):
@@ -92,11 +104,12 @@ class NodeProblem:
         if len(present) < 2:
             raise DataError(f"all training nodes have the class {present[0]}; there is nothing to tell apart")
         self.num_classes = int(self.y.max()) + 1
-        self.selection_metric = task.selection or getattr(data, "selection", "accuracy")
+        self.selection_metric: str = task.selection or getattr(data, "selection", None) or "accuracy"
         if self.selection_metric == "f1" and self.num_classes != 2:
             raise DataError(f"selection='f1' is the F1 of the second of two classes, but there are {self.num_classes}")
         self.x = task_features(data, "nc")
         self.in_features = self.x.shape[1]
+        self.features = ScaledFeatures(self.x)
         self.adjacency = prepare_adjacency(data.edge_index, getattr(data, "edge_weight", None), data.num_nodes)
         self.space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))
         self.edges = distinct_pairs(self.space, data.edge_index.numpy().T)
@@ -110,10 +123,13 @@ class NodeProblem:
         counts = torch.bincount(self.y[self.train], minlength=self.num_classes)
         return len(self.train) / (self.num_classes * counts.clamp_min(1))
 
+    def to(self, device: torch.device | str) -> None:
+        self.features, self.adjacency = self.features.to(device), self.adjacency.to(device)
+        self.y, self.train = self.y.to(device), self.train.to(device)
+        self.weights = None if self.weights is None else self.weights.to(device)
+
     def build(self, encoder: nn.Module) -> Model:
-        scaling = FeatureScaling(self.task.scaling, self.x, self.task.feature_length)
-        classes = ClassHead(encoder, self.num_classes, self.task.num_centroids, self.task.head_dropout)
-        return Model(scaling, encoder, NodeHead(classes, LinkHead(encoder) if self.task.link_weight else None))
+        return self.task._model(encoder, self.x, self.num_classes)
 
     def batches(self, random: np.random.RandomState) -> Iterator[Tensor | None]:
         if not self.task.link_weight or not len(self.edges):
@@ -121,11 +137,11 @@ class NodeProblem:
             return
         absent = random.randint(0, len(self.space) - len(self.edges), len(self.edges), dtype=np.int64)
         negatives = self.space.pairs(nth_absent(self.edge_ranks, absent))
-        yield torch.from_numpy(np.concatenate([self.edges, negatives]))
+        yield torch.from_numpy(np.concatenate([self.edges, negatives])).to(self.y.device)
 
     def points(self, model: Model) -> Tensor:
         """The points of all nodes."""
-        points: Tensor = model.encoder(model.scaling(self.x), self.adjacency)
+        points: Tensor = model.encoder(self.features.of(model.scaling), self.adjacency)
         return points
 
     def loss(self, model: Model, batch: Tensor | None) -> Tensor:
@@ -136,7 +152,7 @@ class NodeProblem:
         if batch is not None:
             assert isinstance(model.head, NodeHead)
             links = model.head.link_logits(points, batch, model.distance_scale)
-            labels = (torch.arange(len(batch)) < len(self.edges)).to(links.dtype)
+            labels = (torch.arange(len(batch), device=links.device) < len(self.edges)).to(links.dtype)
             loss = loss + self.task.link_weight * F.binary_cross_entropy_with_logits(links, labels)
         return loss
 
@@ -144,4 +160,9 @@ class NodeProblem:
     def evaluate(self, model: Model, part: str) -> Metrics:
         nodes = torch.from_numpy(getattr(self.split, part))
         logits = model.head(self.points(model)[nodes], model.distance_scale)
-        return class_metrics(self.y[nodes].numpy(), logits.argmax(1).numpy(), self.num_classes)
+        return class_metrics(self.y[nodes].cpu().numpy(), logits.argmax(1).cpu().numpy(), self.num_classes)
+
+    def trivial(self, part: str) -> Metrics:
+        y = self.y.cpu().numpy()
+        scores = majority_metrics(y[self.split.train], y[getattr(self.split, part)], self.num_classes)
+        return {"majority class": scores[self.selection_metric]}

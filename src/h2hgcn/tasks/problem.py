@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor, nn
+
+from h2hgcn.tasks.scaling import FeatureScaling
 
 Metrics = dict[str, float]
 
@@ -12,7 +15,7 @@ Metrics = dict[str, float]
 class Model(nn.Module):
     """Features, encoder and head of a task, as one module with one state."""
 
-    def __init__(self, scaling: nn.Module, encoder: nn.Module, head: nn.Module) -> None:
+    def __init__(self, scaling: FeatureScaling, encoder: nn.Module, head: nn.Module) -> None:
         super().__init__()
         self.scaling = scaling
         self.encoder = encoder
@@ -24,14 +27,32 @@ class Model(nn.Module):
         return getattr(self.encoder, "distance_scale", 1.0)
 
 
+class Task(Protocol):
+    """Settings of a task, and what can be made of them."""
+
+    name: str
+
+    def bind(self, data: Any) -> "Problem":
+        """The task on given data, split."""
+
+    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None) -> Model:
+        """The model of this task on an encoder, whose space decides on the head; scaling still to be loaded."""
+
+
 class Problem(Protocol):
     """A task on given data, split and ready. The loop asks it for batches, losses and metrics."""
 
+    task: Any
+    split: Any
     in_features: int
+    num_classes: int | None
     selection_metric: str
 
+    def to(self, device: torch.device | str) -> None:
+        """Moves what batches are made of."""
+
     def build(self, encoder: nn.Module) -> Model:
-        """The model of this problem on an encoder, whose space decides on the head."""
+        """The model of this problem, its scaling measured on the features."""
 
     def batches(self, random: np.random.RandomState) -> Iterator[Any]:
         """The batches of one epoch, everything random in them drawn from ``random``."""
@@ -41,3 +62,9 @@ class Problem(Protocol):
 
     def evaluate(self, model: Model, part: str) -> Metrics:
         """All metrics on ``"val"`` or ``"test"``, of a model in evaluation mode."""
+
+    def points(self, model: Model) -> Tensor:
+        """The embedding: a point for each node, or for each graph of a collection."""
+
+    def trivial(self, part: str) -> Metrics:
+        """What scores without learning reach on a part, by the metric that selects."""

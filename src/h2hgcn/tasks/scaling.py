@@ -7,12 +7,18 @@ from torch import Tensor, nn
 
 from h2hgcn.datasets import DataError
 
-Scaling = Literal["raw", "row", "standard"]
+Scaling = Literal["raw", "row", "standard", "auto"]
+
+# Narrower or fuller features than these are as fast when dense (benchmarks/sparse_products.py has the products).
+_WIDE = 128
+_SPARSE_SHARE = 0.1
 
 
 class FeatureScaling(nn.Module):
     """``"raw"`` leaves features alone, ``"row"`` divides each row by its sum, as HGCN does, and ``"standard"`` gives
     every column mean 0 and each row a length of about ``length``.
+
+    ``"auto"`` is ``"raw"`` for sparse features and ``"standard"`` for others.
 
     Mean and deviation are those of the data that the module was made with, and are saved with a model, so that new
     nodes are measured by the same rule. Sparse features stay sparse: only ``"raw"`` and ``"row"`` serve them.
@@ -22,25 +28,28 @@ class FeatureScaling(nn.Module):
     scale: Tensor
 
     def __init__(self, scaling: Scaling, x: Any, length: float = 1.0) -> None:
+        """``x`` is the features to measure, or their number, if what was measured is to be loaded."""
         super().__init__()
         if scaling not in get_args(Scaling):
             raise DataError(f"feature scaling {scaling!r} is not known; use one of {', '.join(get_args(Scaling))}")
         self.scaling = scaling
-        width = x.shape[1]
+        width = x if isinstance(x, int) else x.shape[1]
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
-        if scaling == "standard":
-            if _is_sparse(x):
-                raise DataError("standardised features are not sparse any more; use raw or row scaling for sparse ones")
+        if isinstance(x, int) or (scaling == "auto" and _is_sparse(compact(x))):
+            return
+        if scaling in ("standard", "auto"):
+            _refuse_sparse(x)
             deviation = x.double().std(0, correction=0)
             usable = deviation > torch.finfo(torch.float32).eps * x.double().abs().amax(0).clamp_min(1)
             self.mean.copy_(x.double().mean(0))
             self.scale.copy_(torch.where(usable, length / (deviation * width**0.5), 0.0))
 
     def forward(self, x: Any) -> Any:
-        if self.scaling == "raw":
+        if self.scaling == "raw" or (self.scaling == "auto" and not self.needs_dense()):
             return x
-        if self.scaling == "standard":
+        if self.scaling in ("standard", "auto"):
+            _refuse_sparse(x)
             return (x - self.mean.to(x.dtype)) * self.scale.to(x.dtype)
         if _is_sparse(x):
             coo = x.to_sparse_coo().coalesce()
@@ -50,8 +59,47 @@ class FeatureScaling(nn.Module):
             return torch.sparse_coo_tensor(coo.indices(), values, coo.shape, is_coalesced=True, check_invariants=False)
         return x * _inverse(x.sum(1, keepdim=True))
 
+    def needs_dense(self) -> bool:
+        """Whether features are standardised, after which few of them are 0."""
+        if self.scaling == "auto":
+            return bool((self.mean != 0).any() or (self.scale != 1).any())
+        return self.scaling == "standard"
+
+    def shaped(self, x: Any) -> Any:
+        """Features in the form, dense or sparse, that is faster."""
+        return x if self.needs_dense() else compact(x)
+
     def extra_repr(self) -> str:
         return repr(self.scaling)
+
+
+def compact(x: Tensor) -> Tensor:
+    """Wide features that are mostly 0 as a sparse tensor, which encoders multiply in a fraction of the time."""
+    if _is_sparse(x) or x.shape[1] < _WIDE or x.count_nonzero() > _SPARSE_SHARE * x.numel():
+        return x
+    return x.to_sparse_coo()
+
+
+class ScaledFeatures:
+    """Features and what a model's scaling makes of them, worked out once, since scaling is not learnt."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+        self._scaled: tuple[FeatureScaling, Any] | None = None
+
+    def to(self, device: torch.device | str) -> "ScaledFeatures":
+        return ScaledFeatures(self.x.to(device))
+
+    def of(self, scaling: FeatureScaling) -> Any:
+        """What ``scaling`` makes of them."""
+        if self._scaled is None or self._scaled[0] is not scaling:
+            self._scaled = (scaling, scaling(scaling.shaped(self.x)))
+        return self._scaled[1]
+
+
+def _refuse_sparse(x: Any) -> None:
+    if _is_sparse(x):
+        raise DataError("standardised features are not sparse any more; use raw or row scaling for sparse ones")
 
 
 def _inverse(sums: Tensor) -> Tensor:

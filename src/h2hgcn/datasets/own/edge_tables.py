@@ -22,7 +22,7 @@ def edges_from_table(
         raise DataError(f"{file.where(0)}: one column, but an edge needs two nodes; delimit them by a comma or a tab")
     notes = []
     if columns is None:
-        source, target = _end_columns(file)
+        source, target = end_columns(file)
         if (source, target) != (0, 1) or (file.has_header and not _is_named_edge(file.columns)):
             notes.append(f"edges go from column {file.columns[source]!r} to column {file.columns[target]!r}")
     else:
@@ -48,7 +48,8 @@ def edges_from_table(
     return edges
 
 
-def _end_columns(file: FileTable) -> tuple[int, int]:
+def end_columns(file: FileTable) -> tuple[int, int]:
+    """The columns that are called source and target, in any of their names, else the first two."""
     names = [name.lower() for name in file.columns]
     source = next((names.index(name) for name in _SOURCE_NAMES if name in names), None)
     target = next((names.index(name) for name in _TARGET_NAMES if name in names), None)

@@ -1,0 +1,75 @@
+"""Encoders on disk: their arguments as TOML, their weights as safetensors."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import tomli_w
+from torch import nn
+
+from h2hgcn.atomic import atomic_write
+from h2hgcn.errors import DataError
+from h2hgcn.layers.spaces import Space
+from h2hgcn.options import checked_options, option_types, plain_options
+from h2hgcn.tensor_files import part_of, read_tensors, write_tensors
+
+# Settled by whoever builds the encoder, not part of what it is.
+PLACEMENT = ("device", "dtype")
+
+
+class Pretrained(nn.Module):
+    """An encoder that can say what it is: its name, what it is good for, its paper, and its arguments, which rebuild
+    it.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    paper: ClassVar[str]
+    tasks: ClassVar[tuple[str, ...]] = ("lp", "nc", "gc")
+    space: ClassVar[Space]
+    dim: int
+    config: dict[str, Any]
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Writes ``config.toml`` and ``model.safetensors``, for ``from_pretrained``."""
+        folder = Path(folder)
+        write_tensors(
+            folder / "model.safetensors", {f"encoder.{name}": value for name, value in self.state_dict().items()}, {}
+        )
+        with atomic_write(folder / "config.toml") as file:
+            tomli_w.dump({"model": {"name": self.name, **plain_options(self.plain_config())}}, file)
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path) -> Self:
+        """The encoder of a folder that ``save_pretrained`` wrote, or of the folder of a finished run."""
+        folder = Path(folder)
+        config = read_config(folder)
+        section = dict(config.get("model", {}))
+        name = section.pop("name", None)
+        if name != cls.name:
+            raise DataError(f"{folder} holds a {name!r}, not a {cls.name!r}")
+        section.setdefault("in_features", config.get("facts", {}).get("in_features"))
+        encoder = cls(**checked_options(section, option_types(cls, PLACEMENT), f"{folder / 'config.toml'} [model]"))
+        weights = part_of(read_tensors(folder / "model.safetensors")[0], "encoder.")
+        encoder.to(dtype=next(iter(weights.values())).dtype)
+        encoder.load_state_dict(weights)
+        return encoder
+
+    def plain_config(self) -> dict[str, Any]:
+        """The arguments, if they can be written down: a function of the user's own cannot."""
+        for name, value in self.config.items():
+            if value is not None and not isinstance(value, str | int | float | bool):
+                raise DataError(f"{name}={value!r} cannot be written to a file; use one that has a name")
+        return self.config
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """``config.toml`` of a folder."""
+    path = folder / "config.toml"
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise DataError(f"{folder} holds no config.toml; give the folder of a run") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is damaged: {error}") from None

@@ -1,0 +1,91 @@
+"""Settings by name: what a function or dataclass takes, checked and converted, unknown names with a suggestion.
+
+TOML has no null and a command line has only texts, so ``"none"`` stands for None where None is allowed.
+"""
+
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from h2hgcn.errors import DataError
+
+NONE = "none"
+
+
+def option_types(target: Callable[..., Any], leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The names that ``target`` takes, and their annotations."""
+    function = target.__init__ if inspect.isclass(target) else target
+    hints = get_type_hints(function)
+    names = [name for name in inspect.signature(function).parameters if name != "self"]
+    return {name: hints.get(name, Any) for name in names if name not in leave_out}
+
+
+def checked_options(given: Mapping[str, Any], known: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The options that were given, as values of the annotated types. ``where`` is named in errors, such as "[task]"."""
+    for name in given:
+        if name not in known:
+            raise DataError(f"{where} has no option {name!r}; {suggestion(name, known)}")
+    return {name: _converted(value, known[name], f"{where} {name}") for name, value in given.items()}
+
+
+def suggestion(name: str, known: Any) -> str:
+    """What may have been meant."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as TOML can hold them."""
+    return {name: NONE if value is None else value for name, value in options.items()}
+
+
+def _converted(value: Any, kind: Any, where: str) -> Any:
+    kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    if types.NoneType in kinds and (value is None or value == NONE):
+        return None
+    literals = [choice for k in kinds if get_origin(k) is Literal for choice in get_args(k)]
+    if literals:
+        if value in literals:
+            return value
+        raise DataError(f"{where}={value!r} is not known; use one of {', '.join(map(str, literals))}")
+    for converter in (_to_bool, _to_int, _to_float, _to_text):
+        converted = converter(value, kinds)
+        if converted is not None:
+            return converted
+    if Any in kinds:
+        return value
+    wanted = " or ".join(_NAMES[k] for k in kinds if k in _NAMES)
+    raise DataError(f"{where}={value!r} must be {wanted or 'something else'}")
+
+
+_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", types.NoneType: f"'{NONE}'"}
+
+
+def _to_bool(value: Any, kinds: tuple[Any, ...]) -> bool | None:
+    if bool not in kinds:
+        return None
+    return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value).lower())
+
+
+def _to_int(value: Any, kinds: tuple[Any, ...]) -> int | None:
+    if int not in kinds or isinstance(value, bool | float):
+        return None
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _to_float(value: Any, kinds: tuple[Any, ...]) -> float | None:
+    if float not in kinds or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _to_text(value: Any, kinds: tuple[Any, ...]) -> str | None:
+    return value if str in kinds and isinstance(value, str) else None

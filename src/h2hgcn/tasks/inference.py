@@ -1,0 +1,53 @@
+"""Predictions of a trained model, also on graphs that it has not seen."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from h2hgcn.datasets import DataError, task_features
+from h2hgcn.layers import prepare_adjacency
+from h2hgcn.tasks.graph_classification import batch_of, graph_logits
+from h2hgcn.tasks.problem import Model
+
+
+@torch.no_grad()
+def encode_nodes(model: Model, data: Any, task_name: str, in_features: int) -> Tensor:
+    """Points of all nodes of a graph, known or new; all of its edges carry messages."""
+    x = task_features(data, task_name, data.edge_index)
+    if x.shape[1] != in_features:
+        names = getattr(data, "feature_names", None)
+        given = f": {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else ""
+        raise DataError(
+            f"the graph has {x.shape[1]} features a node{given}; the model was trained with {in_features}; "
+            "give the same columns in the same order"
+        )
+    device = next(model.parameters()).device
+    adjacency = prepare_adjacency(data.edge_index, getattr(data, "edge_weight", None), data.num_nodes)
+    points: Tensor = model.encoder(model.scaling(model.scaling.shaped(x).to(device)), adjacency.to(device))
+    return points
+
+
+@torch.no_grad()
+def link_probabilities(model: Model, points: Tensor, pairs: Tensor) -> Tensor:
+    """The probability of a link for each pair ``(k, 2)`` of rows of ``points``."""
+    return model.head(points, pairs.to(points.device), model.distance_scale).sigmoid()
+
+
+@torch.no_grad()
+def class_probabilities(model: Model, points: Tensor, nodes: Tensor) -> Tensor:
+    """The probabilities of the classes for some rows of ``points``."""
+    return model.head(points[nodes.to(points.device)], model.distance_scale).softmax(1)
+
+
+@torch.no_grad()
+def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
+    """The probabilities of the classes of some graphs."""
+    for number, graph in enumerate(graphs):
+        if graph.x is None or graph.x.shape[1] != in_features:
+            width = "no" if graph.x is None else graph.x.shape[1]
+            raise DataError(f"graph {number} has {width} features a node; the model was trained with {in_features}")
+    device = next(model.parameters()).device
+    chunks = [graphs[first : first + batch_size] for first in range(0, len(graphs), batch_size)]
+    return torch.cat([graph_logits(model, batch_of(chunk).to(device)).softmax(1) for chunk in chunks])

@@ -1,0 +1,39 @@
+"""Tensors in safetensors files, with something said about them as JSON in the header."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from h2hgcn.atomic import atomic_write
+from h2hgcn.errors import DataError
+
+Weights = dict[str, Tensor]
+
+
+def write_tensors(path: Path, tensors: Weights, about: dict[str, Any]) -> None:
+    """Writes a file, whole or not at all."""
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    data = safetensors.torch.save(contiguous, {"h2hgcn": json.dumps(about)})
+    with atomic_write(path) as file:
+        file.write(data)
+
+
+def read_tensors(path: Path) -> tuple[Weights, dict[str, Any]]:
+    """What ``write_tensors`` wrote."""
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            about = json.loads((file.metadata() or {})["h2hgcn"])
+            return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118  # not a mapping
+    except FileNotFoundError:
+        raise DataError(f"{path} is not there; is the folder a finished run?") from None
+    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+        raise DataError(f"{path} is damaged or was not written by h2hgcn ({error})") from error
+
+
+def part_of(tensors: Weights, prefix: str) -> Weights:
+    """The tensors whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,91 @@
+"""A run in plain values, and back: what ``config.toml`` holds."""
+
+import platform
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from torch import nn
+
+from h2hgcn.datasets.graph_file import fingerprint
+from h2hgcn.errors import DataError
+from h2hgcn.models import ENCODERS, Pretrained
+from h2hgcn.models.pretrained import PLACEMENT
+from h2hgcn.options import checked_options, option_types, plain_options, suggestion
+from h2hgcn.tasks import TASKS
+from h2hgcn.training.folder import FORMAT
+from h2hgcn.training.settings import TrainingSettings
+
+_PACKAGES = ("h2hgcn", "torch", "torch-geometric", "geoopt", "numpy", "scipy")
+
+
+def describe(
+    task: Any,
+    encoder: nn.Module,
+    settings: TrainingSettings,
+    seed: int,
+    problem: Any,
+    data: Any,
+    source: dict[str, Any],
+) -> dict[str, Any]:
+    """Everything needed to run it again, as TOML can hold it."""
+    facts = {"in_features": problem.in_features}
+    if problem.num_classes is not None:
+        facts |= {"num_classes": problem.num_classes, "classes": class_names(data, problem.num_classes)}
+    return {
+        "format": FORMAT,
+        "seed": seed,
+        "data": {**source, "fingerprint": fingerprint(data)},
+        "task": {"name": task.name, **plain_options(asdict(task))},
+        "model": describe_encoder(encoder),
+        "training": plain_options(asdict(settings)),
+        "facts": facts,
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
+    }
+
+
+def describe_encoder(encoder: nn.Module) -> dict[str, Any]:
+    if not isinstance(encoder, Pretrained) or type(encoder) not in ENCODERS.values():
+        return {"name": type(encoder).__name__, "own": True}
+    config = plain_options(encoder.plain_config())
+    return {"name": encoder.name, **{name: value for name, value in config.items() if name != "in_features"}}
+
+
+def class_names(data: Any, num_classes: int) -> list[str]:
+    """The names of the classes as the labels came, or their numbers."""
+    names = getattr(data, "label_names", None)
+    return [str(name) for name in names] if names is not None else [str(k) for k in range(num_classes)]
+
+
+def task_from(section: dict[str, Any], where: str = "[task]") -> Any:
+    """A task from its section."""
+    options = dict(section)
+    name = options.pop("name", None)
+    if name not in TASKS:
+        raise DataError(f"{where} name={name!r} is not a task; {suggestion(str(name), TASKS)}")
+    return TASKS[name](**checked_options(options, option_types(TASKS[name]), where))
+
+
+def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable[[int], Pretrained]:
+    """What makes an encoder for a number of features, from its section."""
+    options = dict(section)
+    name = options.pop("name", None)
+    if options.get("own"):
+        raise DataError(f"the model {name} is a class of your own; pass it as model= to load the run")
+    if name not in ENCODERS:
+        raise DataError(f"{where} name={name!r} is not a model; {suggestion(str(name), ENCODERS)}")
+    kind = ENCODERS[name]
+    checked = checked_options(options, option_types(kind, (*PLACEMENT, "in_features")), where)
+
+    def build(in_features: int) -> Pretrained:
+        try:
+            return kind(in_features, **checked)
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{where} {error}") from error
+
+    return build
+
+
+def settings_from(section: dict[str, Any], where: str = "[training]") -> TrainingSettings:
+    return TrainingSettings(**checked_options(section, option_types(TrainingSettings), where))

@@ -1,0 +1,177 @@
+"""From a task and data to a trained model, without ever losing work."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+from torch import nn
+
+from h2hgcn.datasets.graph_file import save_graph
+from h2hgcn.errors import DataError
+from h2hgcn.models import H2HGCN
+from h2hgcn.tasks.problem import Model, Problem, Task
+from h2hgcn.training.curves import TensorBoardCurves
+from h2hgcn.training.description import describe
+from h2hgcn.training.folder import RunFolder, metrics_line
+from h2hgcn.training.loop import EpochReport, is_over, train
+from h2hgcn.training.optimizers import StiefelOptimizer, build_optimizer
+from h2hgcn.training.run import Run, load_run, result_of
+from h2hgcn.training.seeds import torch_seeded
+from h2hgcn.training.settings import TrainingSettings
+from h2hgcn.training.state import TrainingState, load_checkpoint, save_checkpoint
+
+EncoderFactory = Callable[[int], nn.Module]
+
+DEFAULT_DIM = 64
+
+
+def fit(
+    task: Task,
+    data: Any,
+    model: EncoderFactory | nn.Module | None = None,
+    *,
+    seed: int = 0,
+    settings: TrainingSettings | None = None,
+    folder: str | Path | None = None,
+    force: bool = False,
+    source: dict[str, Any] | None = None,
+    tensorboard: bool = False,
+    on_epoch: Callable[[EpochReport, TrainingState], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Trains a model for a task.
+
+    Args:
+        task, data: What to learn, and from what: a PyG ``Data``, or a collection for graph classification.
+        model: An encoder, or what makes one from a number of features, such as ``partial(H2HGCN, dim=16)``.
+        seed: Decides on weights, batches, negatives and dropout; the split has a seed of its own in the task.
+        folder: Where the run is kept. A run that was begun there goes on and ends as if it had never stopped; one that
+            is finished is loaded.
+        force: Whether a run in ``folder`` may be replaced.
+        source: Where the data came from, for the record.
+        tensorboard: Whether curves also go to ``folder/tensorboard``.
+        on_epoch: Called after every epoch.
+        should_stop: Asked before every epoch; if it says so, the state is saved and the run returned as it is.
+    """
+    settings = settings or TrainingSettings()
+    problem = task.bind(data)
+    built = _build(model, problem, settings, seed)
+    config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
+    if folder is None:
+        if tensorboard:
+            raise DataError("TensorBoard's files go to the folder of the run; pass folder=")
+        return _Training(problem, built, settings, seed, on_epoch, should_stop).run(task, data, config)
+    place = RunFolder(folder)
+    with place.locked():
+        place.prepare(config, force)
+        if place.read_result() is not None:
+            return load_run(folder, data, model if _is_factory(model) else None, str(settings.torch_device()))
+        if hasattr(data, "edge_index") and not place.graph.exists():
+            save_graph(place.graph, data)
+        training = _Training(problem, built, settings, seed, on_epoch, should_stop, place, tensorboard)
+        return training.run(task, data, config)
+
+
+def _is_factory(model: Any) -> bool:
+    return model is not None and (isinstance(model, type) or not isinstance(model, nn.Module))
+
+
+def _build(model: EncoderFactory | nn.Module | None, problem: Problem, settings: TrainingSettings, seed: int) -> Model:
+    with torch_seeded(seed), _default_dtype(settings.torch_dtype()):
+        if model is None:
+            encoder: nn.Module = H2HGCN(problem.in_features, DEFAULT_DIM)
+        elif isinstance(model, nn.Module):
+            encoder = model
+        else:
+            encoder = model(problem.in_features)
+        built = problem.build(encoder)
+    device = settings.torch_device()
+    problem.to(device)
+    return built.to(device, settings.torch_dtype())
+
+
+@contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Weights are born in their precision: orthonormal ones do not become so by conversion."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+class _Training:
+    """One call of ``fit``, once everything is built: the loop and the files beside it."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        model: Model,
+        settings: TrainingSettings,
+        seed: int,
+        on_epoch: Callable[[EpochReport, TrainingState], None] | None,
+        should_stop: Callable[[], bool],
+        folder: RunFolder | None = None,
+        tensorboard: bool = False,
+    ) -> None:
+        self.problem, self.model, self.settings, self.seed = problem, model, settings, seed
+        self.on_epoch, self.should_stop, self.folder = on_epoch, should_stop, folder
+        self.optimizer: StiefelOptimizer = build_optimizer(
+            model, settings.lr, settings.stiefel_lr, settings.weight_decay, settings.stiefel_method
+        )
+        self.state = TrainingState()
+        if folder is not None and folder.checkpoint.exists():
+            self.state = load_checkpoint(folder.checkpoint, model, self.optimizer)
+        self.history = [] if folder is None else folder.read_history()[: self.state.epoch]
+        self.curves = None
+        if folder is not None and tensorboard:
+            self.curves = TensorBoardCurves(folder.tensorboard, self.state.epoch + 1)
+        self.last_checkpoint = time.monotonic()
+        self.metrics: BinaryIO | None = None
+
+    def run(self, task: Task, data: Any, config: dict[str, Any]) -> Run:
+        metrics = nullcontext() if self.folder is None else self.folder.open_metrics(self.state.metrics_bytes)
+        try:
+            with metrics as self.metrics:
+                train(
+                    self.problem, self.model, self.optimizer, self.settings, self.seed, self.state, self._after_epoch,
+                    self.should_stop,
+                )  # fmt: skip
+                self._save()
+        finally:
+            if self.curves is not None:
+                self.curves.close()
+        finished = is_over(self.state, self.settings)
+        if self.state.best_weights:
+            self.model.load_state_dict(self.state.best_weights)
+        result = result_of(self.state, self.problem, self.model.eval(), finished)
+        folder = None if self.folder is None else self.folder.path
+        run = Run(self.model, task, config, result, self.history, data, self.problem, folder)
+        if finished and self.folder is not None:
+            run.write(self.folder)
+        return run
+
+    def _after_epoch(self, report: EpochReport) -> None:
+        self.history.append(report.to_dict())
+        if self.metrics is not None:
+            self.metrics.write(metrics_line(report.to_dict()))
+            self.metrics.flush()
+        if self.curves is not None:
+            self.curves.add(report)
+        if time.monotonic() - self.last_checkpoint >= self.settings.checkpoint_seconds:
+            self._save()
+        if self.on_epoch is not None:
+            self.on_epoch(report, self.state)
+
+    def _save(self) -> None:
+        if self.folder is None or self.metrics is None:
+            return
+        os.fsync(self.metrics.fileno())
+        self.state.metrics_bytes = self.metrics.tell()
+        save_checkpoint(self.folder.checkpoint, self.state, self.model, self.optimizer)
+        self.last_checkpoint = time.monotonic()

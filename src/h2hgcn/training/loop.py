@@ -1,0 +1,135 @@
+"""The loop: epochs, validation, the choice of the best, and what to say when numbers go bad."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+
+from h2hgcn.tasks.problem import Metrics, Model, Problem
+from h2hgcn.training.optimizers import StiefelOptimizer
+from h2hgcn.training.seeds import epoch_random, torch_seeded
+from h2hgcn.training.settings import TrainingSettings
+from h2hgcn.training.state import TrainingState
+
+
+class NonFiniteLossError(ArithmeticError):
+    """Training met NaN or infinity; weights and checkpoints are as they were before."""
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What there is to say after an epoch. ``val`` is None where validation was not due."""
+
+    epoch: int
+    loss: float
+    val: Metrics | None
+    lr: float
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        row = {"epoch": self.epoch, "loss": self.loss, "lr": self.lr, "seconds": round(self.seconds, 4)}
+        return row if self.val is None else row | {"val": self.val}
+
+
+def train(
+    problem: Problem,
+    model: Model,
+    optimizer: StiefelOptimizer,
+    settings: TrainingSettings,
+    seed: int,
+    state: TrainingState,
+    after_epoch: Callable[[EpochReport], None],
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Trains from ``state`` on, which is kept up to date; ``after_epoch`` is called when an epoch is over and counted.
+
+    Nothing but the seed, the number of the epoch, the weights and the optimisers' state decides on an epoch.
+    """
+    rates = [group["lr"] for group in optimizer.param_groups]
+    device = next(model.parameters()).device
+    while not is_over(state, settings) and not should_stop():
+        start = time.perf_counter()
+        factor = settings.rate_factor(state.epoch)
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate * factor
+        with torch_seeded(seed, state.epoch, device):
+            random = epoch_random(seed, state.epoch)
+            loss = _run_epoch(problem, model, optimizer, settings, problem.batches(random))
+        state.epoch += 1
+        val = None
+        if state.epoch % settings.eval_every == 0 or state.epoch == settings.epochs:
+            val = evaluate(problem, model, "val")
+            state.improve(val, problem.selection_metric, model)
+            waited = state.epoch - state.best_epoch
+            state.stopped_early = settings.patience is not None and waited >= settings.patience
+        seconds = time.perf_counter() - start
+        state.seconds += seconds
+        after_epoch(EpochReport(state.epoch, loss, val, settings.lr * factor, seconds))
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        group["lr"] = rate
+
+
+def is_over(state: TrainingState, settings: TrainingSettings) -> bool:
+    return state.stopped_early or state.epoch >= settings.epochs
+
+
+def evaluate(problem: Problem, model: Model, part: str) -> Metrics:
+    """The metrics on a part; the model is left as it was."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            return problem.evaluate(model, part)
+    finally:
+        model.train(training)
+
+
+def _run_epoch(
+    problem: Problem, model: Model, optimizer: StiefelOptimizer, settings: TrainingSettings, batches: Iterable[Any]
+) -> float:
+    """The mean loss of an epoch."""
+    model.train()
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        loss = problem.loss(model, batch)
+        _check_loss(loss, model)
+        loss.backward()
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        norm = get_total_norm(gradients)
+        _check_gradients(norm, model)
+        if settings.clip_norm is not None:
+            clip_grads_with_norm_(parameters, settings.clip_norm, norm)
+        optimizer.step()
+        losses.append(loss.detach())
+    return float(torch.stack(losses).mean())
+
+
+def _check_loss(loss: Tensor, model: nn.Module) -> None:
+    if bool(loss.detach().isfinite()):
+        return
+    bad = [name for name, parameter in model.named_parameters() if not bool(parameter.isfinite().all())]
+    where = (
+        f"the parameter {bad[0]} holds NaN or infinity" if bad else "all parameters are finite, so the data overflow"
+    )
+    raise NonFiniteLossError(f"the loss is {loss.item()}: {where}; {_ADVICE}")
+
+
+def _check_gradients(norm: Tensor, model: nn.Module) -> None:
+    if bool(norm.isfinite()):
+        return
+    bad = [
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None and not bool(parameter.grad.isfinite().all())
+    ]
+    what = f"the gradient of {bad[0]} holds NaN or infinity" if bad else "the norm of the gradient overflows"
+    raise NonFiniteLossError(f"{what}; {_ADVICE}")
+
+
+_ADVICE = "try a lower lr, clip_norm=1, scaling='standard' for the features, or dtype='float64'"

@@ -1,0 +1,42 @@
+"""Nodes by the ids that their graph came with."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2hgcn.errors import DataError
+
+
+class NodeNames:
+    """The ids of a graph's nodes, or their numbers, if it has none."""
+
+    def __init__(self, graph: Any) -> None:
+        given = getattr(graph, "node_ids", None)
+        self.ids: NDArray[Any] = np.arange(graph.num_nodes) if given is None else np.asarray(given)
+        self._order = np.argsort(self.ids, kind="stable")
+
+    def numbers(self, ids: Any, where: str = "the nodes") -> NDArray[np.int64]:
+        """The numbers of nodes that are named by id."""
+        wanted = np.asarray(ids)
+        if not wanted.size:
+            return np.zeros(wanted.shape, dtype=np.int64)
+        if self.ids.dtype.kind == "U":
+            wanted = wanted.astype(np.str_)
+        elif wanted.dtype.kind not in "iu":
+            try:
+                wanted = wanted.astype(np.int64)
+            except ValueError:
+                raise DataError(f"{where}: {self._stranger(wanted)}, whose ids are integers") from None
+        ordered = self.ids[self._order]
+        places = np.searchsorted(ordered, wanted.ravel()).clip(max=len(ordered) - 1)
+        unknown = ordered[places] != wanted.ravel()
+        if unknown.any():
+            raise DataError(
+                f"{where}: there is no node {wanted.ravel()[unknown][0]} in the graph; its ids go from {ordered[0]} to "
+                f"{ordered[-1]}"
+            )
+        return self._order[places].reshape(wanted.shape)
+
+    def _stranger(self, wanted: NDArray[Any]) -> str:
+        return f"{wanted.ravel()[0]} is not in the graph"

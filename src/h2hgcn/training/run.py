@@ -1,0 +1,231 @@
+"""A trained model with all that belongs to it."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from h2hgcn.datasets.graph_file import load_saved_graph, save_graph
+from h2hgcn.embeddings import recommend_links
+from h2hgcn.errors import DataError
+from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_probabilities, link_probabilities
+from h2hgcn.tasks.problem import Model, Problem
+from h2hgcn.tensor_files import read_tensors, write_tensors
+from h2hgcn.training.artifacts import coordinates_of, write_points, write_report_of
+from h2hgcn.training.description import encoder_factory, settings_from, task_from
+from h2hgcn.training.folder import RunFolder, metrics_line
+from h2hgcn.training.loop import evaluate
+from h2hgcn.training.node_names import NodeNames
+from h2hgcn.training.state import TrainingState, weights_of
+
+
+class Recommendation(NamedTuple):
+    """A node that may be linked, by its id; the probability is None where no decoder of links was trained."""
+
+    node: Any
+    probability: float | None
+    distance: float
+
+
+class Run:
+    """What ``fit`` returns and ``load_run`` reads: the selected weights, metrics, embeddings and predictions.
+
+    ``metrics`` has ``"val"`` and ``"test"``, ``history`` one entry an epoch, ``config`` what ``config.toml`` holds,
+    ``result`` what ``result.json`` holds. A run that was interrupted has no test metrics, and ``finished`` is False.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        task: Any,
+        config: dict[str, Any],
+        result: dict[str, Any],
+        history: list[dict[str, Any]],
+        data: Any = None,
+        problem: Problem | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self.model = model.eval()
+        self.task = task
+        self.config = config
+        self.result = result
+        self.history = history
+        self.data = data
+        self.folder = folder
+        self._problem = problem
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.result.get("finished"))
+
+    @property
+    def metrics(self) -> dict[str, dict[str, float]]:
+        metrics: dict[str, dict[str, float]] = self.result["metrics"]
+        return metrics
+
+    @property
+    def classes(self) -> list[str] | None:
+        """The names of the classes, in the order of probabilities."""
+        return self.config["facts"].get("classes")
+
+    @property
+    def problem(self) -> Problem:
+        """The task on the data of the run, split as it was."""
+        if self._problem is None:
+            if self.data is None:
+                raise DataError("the run does not hold its data; pass them: load_run(folder, data=...)")
+            self._problem = self.task.bind(self.data)
+            self._problem.to(self.device)
+        assert self._problem is not None
+        return self._problem
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @cached_property
+    @torch.no_grad()
+    def embeddings(self) -> Tensor:
+        """A point for each node, or for each graph of a collection, in the space of the encoder.
+
+        For link prediction, messages went along the training edges alone, as they did when the model was evaluated.
+        """
+        return self.problem.points(self.model).cpu()
+
+    def evaluate(self, part: str = "test") -> dict[str, float]:
+        """The metrics on a part of the data, computed anew."""
+        return evaluate(self.problem, self.model, part)
+
+    def predict(self, what: Any = None, data: Any = None) -> Tensor:
+        """Probabilities: of links for pairs ``(k, 2)`` of nodes, of classes for nodes, of classes for graphs.
+
+        Nodes are named by their ids (``data.node_ids``), or by number if the graph has none; without ``what``, all
+        nodes or graphs are meant. ``data`` is another graph, with the features that the model knows.
+        """
+        if self.task.name == "gc":
+            return self._predict_graphs(what if what is not None else data)
+        graph = self.data if data is None else data
+        if graph is None:
+            raise DataError("the run does not hold its graph; pass one: run.predict(..., data=graph)")
+        points = self.embeddings if data is None else self.encode(data)
+        points = points.to(self.device)
+        if what is None and self.task.name == "lp":
+            raise DataError("say which pairs of nodes to score: run.predict([[a, b], [c, d]])")
+        numbers = torch.from_numpy(NodeNames(graph).numbers(what)) if what is not None else torch.arange(len(points))
+        if self.task.name == "lp":
+            if numbers.dim() != 2 or numbers.shape[1] != 2:
+                raise DataError(f"pairs of nodes have the shape (k, 2), not {tuple(numbers.shape)}")
+            return link_probabilities(self.model, points, numbers).cpu()
+        return class_probabilities(self.model, points, numbers.flatten()).cpu()
+
+    def encode(self, data: Any) -> Tensor:
+        """Points of the nodes of another graph, all of whose edges carry messages."""
+        return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"]).cpu()
+
+    def recommend(self, node: Any, k: int = 10) -> list[Recommendation]:
+        """The ``k`` likeliest missing links of a node: the nearest that it is not linked with, nearest first.
+
+        Probabilities are those of the link decoder, which classifiers have if they were trained with a link term.
+        """
+        if self.task.name == "gc" or self.data is None:
+            raise DataError("links can be recommended within one graph, not among the graphs of a collection")
+        names = NodeNames(self.data)
+        number = int(names.numbers([node])[0])
+        found = recommend_links(
+            self.embeddings.numpy(), self.data.edge_index.numpy(), number, k, space=coordinates_of(self.model.encoder)
+        )
+        pairs = torch.tensor([[number, other] for other in found.nodes.tolist()])
+        decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
+        probabilities: list[float | None] = [None] * k
+        scale = float(self.model.distance_scale)
+        if decoder is not None:
+            with torch.no_grad():
+                logits = decoder(self.embeddings.to(self.device), pairs.to(self.device), self.model.distance_scale)
+            probabilities = logits.sigmoid().tolist()
+        return [
+            Recommendation(names.ids[other].item(), probability, distance * scale)
+            for other, probability, distance in zip(
+                found.nodes.tolist(), probabilities, found.distances.tolist(), strict=True
+            )
+        ]
+
+    def _predict_graphs(self, graphs: Any) -> Tensor:
+        graphs = self.data if graphs is None else graphs
+        if graphs is None:
+            raise DataError("the run does not hold its graphs; pass some: run.predict(graphs)")
+        chosen: Sequence[Any] = [graphs] if hasattr(graphs, "edge_index") else [graphs[k] for k in range(len(graphs))]
+        return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
+
+    def save(self, path: str | Path) -> None:
+        """Writes the folder of the run, which must be new or empty."""
+        folder = RunFolder(path)
+        with folder.locked():
+            if folder.config.exists():
+                raise DataError(f"{path} holds a run already; choose another folder")
+            folder.prepare(self.config, force=False)
+            with folder.open_metrics(0) as file:
+                for row in self.history:
+                    file.write(metrics_line(row))
+            self.write(folder)
+        self.folder = folder.path
+
+    def write(self, folder: RunFolder) -> None:
+        """Writes what follows from the weights; the result, which says that all is there, comes last."""
+        write_tensors(folder.model, weights_of(self.model), {"config": self.config})
+        if hasattr(self.data, "edge_index") and not folder.graph.exists():
+            save_graph(folder.graph, self.data)
+        write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
+        write_report_of(self, folder.report)
+        folder.write_result(self.result)
+
+
+def load_run(
+    path: str | Path, data: Any = None, model: Callable[[int], nn.Module] | None = None, device: str = "cpu"
+) -> Run:
+    """A finished run from its folder.
+
+    Args:
+        data: The data of the run. A single graph is in the folder; a collection is not, and only needed to evaluate.
+        model: Makes the encoder from a number of features, if it is a class of your own.
+        device: Where the model goes.
+    """
+    folder = RunFolder(path)
+    config = folder.read_config()
+    result = folder.read_result()
+    if result is None:
+        raise DataError(f"{path} holds a run that is not finished; run its command again to go on")
+    task = task_from(config["task"], f"{folder.config} [task]")
+    facts = config["facts"]
+    encoder = (model or encoder_factory(config["model"], f"{folder.config} [model]"))(facts["in_features"])
+    built = task.assemble(encoder, facts["in_features"], facts.get("num_classes"))
+    built.to(dtype=settings_from(config["training"]).torch_dtype())
+    try:
+        built.load_state_dict(read_tensors(folder.model)[0])
+    except RuntimeError as error:
+        raise DataError(f"{folder.model} does not fit {folder.config}: {error}") from None
+    if data is None and folder.graph.exists():
+        data = load_saved_graph(folder.graph)
+    return Run(built.to(device), task, config, result, folder.read_history(), data, folder=folder.path)
+
+
+def result_of(state: TrainingState, problem: Problem, model: Model, finished: bool) -> dict[str, Any]:
+    """What ``result.json`` holds. The test part is looked at when training is over, and not before."""
+    metrics = {"val": state.best}
+    trivial = None
+    if finished:
+        metrics["test"] = evaluate(problem, model, "test")
+        trivial = problem.trivial("test")
+    return {
+        "finished": finished,
+        "selection": problem.selection_metric,
+        "metrics": metrics,
+        "trivial": trivial,
+        "best_epoch": state.best_epoch,
+        "epochs": state.epoch,
+        "stopped_early": state.stopped_early,
+        "seconds": round(state.seconds, 2),
+        "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
+    }
