@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from h2hgcn.datasets.atomic import atomic_write
+from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DataError
 
 _TIMEOUT_SECONDS = 30

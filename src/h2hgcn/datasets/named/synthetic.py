@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from h2hgcn.datasets.atomic import atomic_write
+from h2hgcn.atomic import atomic_write
 from h2hgcn.datasets.named.collection import GraphCollection
 from h2hgcn.datasets.named.random_graphs import (
     barabasi_albert,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch_geometric.datasets import TUDataset
 from torch_geometric.io import read_tu_data
 
-from h2hgcn.datasets.atomic import atomic_write
+from h2hgcn.atomic import atomic_write
 from h2hgcn.datasets.folders import cache_folder
 from h2hgcn.datasets.named.collection import FlatCollection
 from h2hgcn.datasets.named.source_files import SourceFile, SourceFolder

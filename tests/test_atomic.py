@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from h2hgcn.datasets.atomic import atomic_write
+from h2hgcn.atomic import atomic_write
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from h2hgcn.datasets.atomic import atomic_write
+from h2hgcn.atomic import atomic_write
 with atomic_write(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()
