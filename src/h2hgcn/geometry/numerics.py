@@ -42,6 +42,10 @@ ACTIVATION_TOLERANCE = 1e-12
 # hotter, every probability would be 1/2 to five digits.
 MAX_LOG_TEMPERATURE = 20.0
 
+# By how much ``|<x, x> + 1|``, relative to time², may exceed 0 in coordinates that came from elsewhere. Rounding and
+# drift stay far below, and time is derived anew in any case; what is beyond is no point of the hyperboloid at all.
+HYPERBOLOID_TOLERANCE = 1e-3
+
 # Sums of more neighbours than this are checked, since rounding grows with their number: where ``eps`` times the
 # number times the squared time exceeds the tolerance, they are taken again in float64.
 LONG_SUM = 16

@@ -1,0 +1,8 @@
+"""What is done with learnt points: files, likely links, pictures and reports. Points may come from elsewhere, too."""
+
+from h2hgcn.embeddings.export import read_embeddings, write_embeddings
+from h2hgcn.embeddings.neighbors import recommend_links
+from h2hgcn.embeddings.plots import plot_disk
+from h2hgcn.embeddings.projection import project_to_disk
+
+__all__ = ["plot_disk", "project_to_disk", "read_embeddings", "recommend_links", "write_embeddings"]
