@@ -4,5 +4,13 @@ from h2hgcn.embeddings.export import read_embeddings, write_embeddings
 from h2hgcn.embeddings.neighbors import recommend_links
 from h2hgcn.embeddings.plots import plot_disk
 from h2hgcn.embeddings.projection import project_to_disk
+from h2hgcn.embeddings.report import write_report
 
-__all__ = ["plot_disk", "project_to_disk", "read_embeddings", "recommend_links", "write_embeddings"]
+__all__ = [
+    "plot_disk",
+    "project_to_disk",
+    "read_embeddings",
+    "recommend_links",
+    "write_embeddings",
+    "write_report",
+]

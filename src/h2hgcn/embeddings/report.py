@@ -1,0 +1,160 @@
+"""A run in one HTML file that needs nothing else: no network, no library, and a script only for many points."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from h2hgcn.atomic import atomic_write
+from h2hgcn.embeddings.columns import id_column
+from h2hgcn.embeddings.curves import line_chart, read_history
+from h2hgcn.embeddings.disk_markup import draw_disk, needs_script
+from h2hgcn.embeddings.markup import Html, element, joined, shown, table
+from h2hgcn.embeddings.page import asset, build_page
+from h2hgcn.embeddings.picture import Picture, compose
+from h2hgcn.errors import DataError
+
+_PARTS = {"train": "Training", "val": "Validation", "test": "Test"}
+_METRICS = {
+    "auc": "ROC AUC",
+    "ap": "average precision",
+    "mrr": "mean reciprocal rank",
+    "macro_f1": "macro F1",
+    "f1": "F1",
+}
+_LOSSES = ("loss", "train_loss")
+_PACKAGES = ("h2hgcn", "torch", "torch-geometric", "geoopt", "numpy", "pyarrow")
+
+
+def write_report(
+    path: str | Path,
+    title: str,
+    settings: Mapping[str, Any],
+    metrics: Mapping[str, Any],
+    history: Sequence[Mapping[str, Any]] = (),
+    disk: Any = None,
+    labels: Any = None,
+    edges: Any = None,
+    trivial: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+    *,
+    ids: Any = None,
+    selected_by: str | None = None,
+    best_epoch: int | None = None,
+) -> Path:
+    """Writes a report of a run; a file that is there is replaced.
+
+    ``metrics`` holds numbers by part and name, ``{"test": {"auc": 0.9}}`` or ``{"test_auc": 0.9}``; ``trivial`` what
+    nobody has to learn, by name, or by metric and name. ``history`` has a dict for each epoch, from which the training
+    loss (``loss`` or ``train_loss``) and the validation metric are drawn: ``selected_by``, else the first name that
+    begins with ``val``. Its best value marks the best epoch unless ``best_epoch`` does. ``disk`` is what
+    ``project_to_disk`` returned, or None; ``labels``, ``edges`` (2 × edges) and ``ids`` belong to its points.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise DataError(f"cannot write a report into {path}; end the name with .html")
+    picture = None if disk is None else compose(disk, labels, edges)
+    sections = [
+        *_results(metrics, trivial),
+        *_notes(notes),
+        *_training(history, selected_by, best_epoch),
+        *_embedding(picture, ids),
+        *_settings(settings),
+        _versions(),
+    ]
+    page = build_page(title, sections, asset("disk.js") if picture and needs_script(picture) else None)
+    with atomic_write(path) as file:
+        file.write(page.encode("utf-8", "replace"))
+    return path
+
+
+def _section(title: str, *content: str) -> Html:
+    return element("section", element("h2", title), *content)
+
+
+def _results(metrics: Mapping[str, Any], trivial: Mapping[str, Any] | None) -> list[Html]:
+    tables = [_metric_table("Of the selected model", "metric", _by_part(metrics))] if metrics else []
+    if trivial:
+        tables.append(_metric_table("What needs no learning", "method", _by_part(trivial)))
+    return [_section("Results", element("div", *tables, class_="beside"))] if tables else []
+
+
+def _by_part(metrics: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Numbers by column and row; ``test_auc`` is the row ``auc`` of the column ``test``."""
+    columns: dict[str, dict[str, Any]] = {}
+    for name, value in metrics.items():
+        prefixed = re.fullmatch(r"(train|val|test)_(.+)", str(name))
+        if isinstance(value, Mapping):
+            columns.setdefault(str(name), {}).update({str(inner): number for inner, number in value.items()})
+        elif prefixed:
+            columns.setdefault(prefixed[1], {})[prefixed[2]] = value
+        else:
+            columns.setdefault("score", {})[str(name)] = value
+    return columns
+
+
+def _metric_table(caption: str, corner: str, columns: Mapping[str, Mapping[str, Any]]) -> Html:
+    rows = dict.fromkeys(name for column in columns.values() for name in column)
+    headers = [corner, *(_PARTS.get(name) or _METRICS.get(name, name) for name in columns)]
+    cells = ([_METRICS.get(row, row), *(shown(column.get(row), 4) for column in columns.values())] for row in rows)
+    return table(caption, headers, cells)
+
+
+def _notes(notes: Sequence[str]) -> list[Html]:
+    return [_section("Notes", element("ul", *(element("li", str(note)) for note in notes)))] if notes else []
+
+
+def _training(history: Sequence[Mapping[str, Any]], selected_by: str | None, best_epoch: int | None) -> list[Html]:
+    series = read_history(history)
+    if selected_by is not None and series and selected_by not in series:
+        raise DataError(f"the history has no {selected_by!r}; it has {', '.join(series)}")
+    loss = next((series[name] for name in _LOSSES if name in series), None)
+    chosen = selected_by or next((name for name in series if name.startswith("val")), None)
+    metric = series.get(chosen or "")
+    best = best_epoch if best_epoch is not None or metric is None else metric.best_epoch()
+    charts = [line_chart(loss, "Training loss", best)] if loss else []
+    if metric and metric is not loss:
+        charts.append(line_chart(metric, _curve_title(metric.name), best))
+    return [_section("Training", element("div", *charts, class_="beside"))] if charts else []
+
+
+def _curve_title(name: str) -> str:
+    part, _, metric = name.partition("_")
+    return f"{_PARTS[part]} {_METRICS.get(metric, metric)}".strip() if part in _PARTS else name
+
+
+def _embedding(picture: Picture | None, ids: Any) -> list[Html]:
+    if picture is None:
+        return []
+    names = None if ids is None else id_column(ids, len(picture.points)).to_pylist()
+    return [_section("The Poincaré disk" if picture.round else "The embedding", draw_disk(picture, names))]
+
+
+def _settings(settings: Mapping[str, Any]) -> list[Html]:
+    plain = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}
+    groups = {"run": plain} if plain else {}
+    groups |= {str(name): _dotted(value) for name, value in settings.items() if isinstance(value, Mapping) and value}
+    tables = (
+        table(name, ["setting", "value"], ([str(key), shown(value)] for key, value in group.items()))
+        for name, group in groups.items()
+    )
+    return [_section("Settings", element("div", *tables, class_="beside"))] if groups else []
+
+
+def _dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= _dotted(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _versions() -> Html:
+    found = [f"Python {sys.version.split()[0]}"]
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return element("footer", joined(["Written with ", ", ".join(found), "."]))
