@@ -15,20 +15,21 @@ def models(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
     """
     from h2hgcn.models import ENCODERS
 
-    rows = [
-        {
-            "name": name,
-            "space": encoder.space,
-            "tasks": list(encoder.tasks),
-            "description": encoder.summary,
-            "paper": encoder.paper,
-        }
-        for name, encoder in ENCODERS.items()
-    ]
     if json:
-        print_json(rows)
+        print_json(
+            [
+                {
+                    "name": name,
+                    "space": encoder.space,
+                    "tasks": list(encoder.tasks),
+                    "description": encoder.summary,
+                    "paper": encoder.paper,
+                }
+                for name, encoder in ENCODERS.items()
+            ]
+        )
         return
     table = Table("name", "space", "tasks", "what", "paper", box=None, header_style="bold", pad_edge=False)
-    for row in rows:
-        table.add_row(row["name"], row["space"], " ".join(row["tasks"]), row["description"], row["paper"])
+    for name, encoder in ENCODERS.items():
+        table.add_row(name, encoder.space, " ".join(encoder.tasks), encoder.summary, encoder.paper)
     stdout.print(table)

@@ -40,9 +40,7 @@ def predict(
     Example: h2hgcn predict runs/disease-lp-h2h-gcn-seed0 pairs.csv --out scores.csv
     """
     opened = open_run(run, data, with_collection=edges is None)
-    other = open_other_graph(
-        opened, edges, features=features, weights=weights, directed=directed, unlinked=unlinked
-    )
+    other = open_other_graph(opened, edges, features=features, weights=weights, directed=directed, unlinked=unlinked)
     columns = _predict(opened, file, other)
     if out is not None:
         write_table(out, columns, force)

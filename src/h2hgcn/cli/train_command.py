@@ -63,7 +63,7 @@ def train(
 
     A run that was stopped or killed goes on when the same command is given again.
 
-    Examples: h2hgcn train --epochs 20; h2hgcn train --task nc --edges my.csv --labels labels.csv --set model.dropout=0.5
+    Examples: h2hgcn train --epochs 20; h2hgcn train --task nc --edges my.csv --labels y.csv --set model.dropout=0.5
     """
     from h2hgcn.experiments.config import merged, read_experiment, setting
 

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from h2hgcn.geometry.numerics import (
-    INNER_PRODUCT_STEPS,
     asinhc,
     max_radius,
     safe_norm,
@@ -18,6 +17,7 @@ from h2hgcn.geometry.numerics import (
     squared_norm,
     wide,
 )
+from h2hgcn.geometry.pairwise import all_distances
 from h2hgcn.geometry.polar import pair_distance, squared_chord
 
 
@@ -56,13 +56,7 @@ def pairwise_distance(points: Tensor, others: Tensor) -> Tensor:
     radius ``r`` count as equal, with gradient 0, where their chord is below the rounding of ``cosh²(r)``.
     """
     _check_pair(points, others)
-    space, other_space = wide(points[..., 1:]), wide(others[..., 1:])
-    time, other_time = _time(space), _time(other_space)
-    product = time * other_time.mT
-    chord = 2 * (product - space @ other_space.mT - 1)
-    rounding = product.detach() * (INNER_PRODUCT_STEPS * torch.finfo(product.dtype).eps)
-    chord = torch.where(chord <= rounding, 0.0, chord)
-    return (safe_sqrt(chord) * asinhc(chord / 4)).to(points.dtype)
+    return all_distances(points, others)
 
 
 def exp_origin(tangent: Tensor, max_norm: float | None = None) -> Tensor:

@@ -2,18 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch_geometric.data import Batch, Data
 
 from h2hgcn.datasets import DataError, GraphSplit, split_graphs
-from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.spaces import check_space, mean_points
+from h2hgcn.tasks.graph_batches import GraphBatch, GraphBatches
 from h2hgcn.tasks.heads import ClassHead
 from h2hgcn.tasks.metrics import class_metrics, majority_metrics
 from h2hgcn.tasks.problem import Metrics, Model
@@ -47,11 +45,11 @@ class GraphClassification:
     feature_length: float = 1.0
     head_dropout: float = 0.0
 
-    def bind(self, data: Any, root: Any = None) -> "GraphProblem":
+    def bind(self, data: Any) -> "GraphProblem":
         """The task on a collection, its graphs split."""
         if hasattr(data, "edge_index") or not isinstance(data, Sequence | torch.utils.data.Dataset):
             raise DataError("graph classification needs a collection of graphs, not one graph; choose another task")
-        return GraphProblem(self, data, self._split(data, root))
+        return GraphProblem(self, data, self._split(data))
 
     def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
         """The model of this task on an encoder, its scaling still to be loaded."""
@@ -62,28 +60,15 @@ class GraphClassification:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
         return Model(scaling, encoder, ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout))
 
-    def _split(self, data: Any, root: Any) -> GraphSplit:
+    def _split(self, data: Any) -> GraphSplit:
         own = [part for part in (getattr(data, name, None) for name in ("train", "val", "test")) if part is not None]
         if len(own) == 3:
             train, val, test = (part.numpy() for part in own)
             return GraphSplit(train, val, test, self.split_seed, "clean")
-        folds = split_graphs(data, self.num_folds, seed=self.split_seed, protocol=self.protocol, root=root)
+        folds = split_graphs(data, self.num_folds, seed=self.split_seed, protocol=self.protocol)
         if not 0 <= self.fold < len(folds):
             raise DataError(f"fold={self.fold} is not there: the folds are 0 to {len(folds) - 1}")
         return folds[self.fold]
-
-
-class GraphBatch(NamedTuple):
-    """Some graphs as one block-diagonal graph."""
-
-    x: Any
-    adjacency: Adjacency
-    graph_of_node: Tensor
-    y: Tensor
-
-    def to(self, device: torch.device | str) -> "GraphBatch":
-        moved: Any = [part.to(device) for part in self]
-        return GraphBatch(*moved)
 
 
 class GraphProblem:
@@ -103,6 +88,7 @@ class GraphProblem:
             if not len(getattr(split, part)):
                 raise DataError(f"no graph is left for the {part} part of {len(self.y)}; use fewer folds")
         self.device = torch.device("cpu")
+        self._graphs = GraphBatches(data, self.y)
         self._evaluation: dict[str, list[GraphBatch]] = {}
 
     def to(self, device: torch.device | str) -> None:
@@ -150,19 +136,7 @@ class GraphProblem:
         return self._evaluation[part]
 
     def _batch(self, graphs: Any) -> GraphBatch:
-        return batch_of([self.data[int(k)] for k in graphs], self.y[torch.as_tensor(graphs)]).to(self.device)
-
-
-def batch_of(graphs: Sequence[Any], y: Tensor | None = None) -> GraphBatch:
-    """Some graphs as one block-diagonal graph."""
-    batch = Batch.from_data_list([_essence(graph) for graph in graphs])
-    adjacency = prepare_adjacency(batch.edge_index, getattr(batch, "edge_weight", None), batch.num_nodes)
-    return GraphBatch(batch.x, adjacency, batch.batch, torch.zeros(len(graphs), dtype=torch.long) if y is None else y)
-
-
-def _essence(graph: Any) -> Data:
-    """What a batch needs of a graph: attributes that only some graphs have could not be joined."""
-    return Data(x=graph.x, edge_index=graph.edge_index, edge_weight=getattr(graph, "edge_weight", None))
+        return self._graphs.of(graphs).to(self.device)
 
 
 def graph_logits(model: Model, batch: GraphBatch) -> Tensor:

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from h2hgcn.datasets import DataError, task_features
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.tasks.graph_classification import batch_of, graph_logits
+from h2hgcn.tasks.graph_batches import batch_of
+from h2hgcn.tasks.graph_classification import graph_logits
 from h2hgcn.tasks.problem import Model
 
 

@@ -1,7 +1,78 @@
-"""temporary"""
+"""What is written of a run for people and other programs: the embedding and the report."""
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.embeddings import project_to_disk, write_embeddings, write_report
+from h2hgcn.layers.spaces import check_space
+from h2hgcn.training.description import class_names
+from h2hgcn.training.node_names import NodeNames
+
+if TYPE_CHECKING:
+    from h2hgcn.training.run import Run
 
 
-def write_embeddings_of(run: Any, path: Any) -> None: ...
-def write_report_of(run: Any, path: Any) -> None: ...
+def coordinates_of(encoder: nn.Module) -> str:
+    """The space of an encoder's points, as ``h2hgcn.embeddings`` calls it."""
+    return {"lorentz": "lorentz", "ball": "poincare", "euclidean": "euclidean"}[check_space(encoder.space)]  # type: ignore[arg-type]
+
+
+def write_points(
+    run: "Run", points: Tensor, data: Any, path: Path, coordinates: str | None = None, overwrite: bool = False
+) -> None:
+    """Points with the ids and labels of their nodes, or the numbers and classes of their graphs."""
+    write_embeddings(
+        path,
+        points.numpy(),
+        _ids(data, len(points)),
+        labels_of(run, data),
+        coordinates,
+        space=coordinates_of(run.model.encoder),
+        overwrite=overwrite,
+    )
+
+
+def labels_of(run: "Run", data: Any) -> list[str | None] | None:
+    """The names of classes as they came, None where there is none."""
+    y = getattr(data, "y", None)
+    if y is None:
+        return None
+    numbers = [int(label) for label in y]
+    names = class_names(data, max(numbers, default=0) + 1)
+    return [None if number == UNLABELLED else names[number] for number in numbers]
+
+
+def _ids(data: Any, count: int) -> Any:
+    return NodeNames(data).ids if hasattr(data, "edge_index") else np.arange(count)
+
+
+def write_report_of(run: "Run", path: Path) -> None:
+    """The report, with the embedding drawn if it is one of nodes."""
+    data, config, result = run.data, run.config, run.result
+    one_graph = hasattr(data, "edge_index")
+    space = coordinates_of(run.model.encoder)
+    selection = result["selection"]
+    trivial = {selection: result["trivial"]} if result["trivial"] else None
+    name = config["data"].get("dataset") or getattr(data, "name", None) or "a graph"
+    write_report(
+        path,
+        f"{config['model']['name']}: {_TASKS[run.task.name]} on {name}",
+        {part: value for part, value in config.items() if part not in ("facts", "versions", "format")},
+        result["metrics"],
+        run.history,
+        project_to_disk(run.embeddings.numpy(), space),
+        labels_of(run, data),
+        data.edge_index.numpy() if one_graph else None,
+        trivial,
+        list(getattr(data, "notes", None) or []),
+        ids=_ids(data, len(run.embeddings)),
+        selected_by=f"val_{selection}",
+        best_epoch=result["best_epoch"],
+    )
+
+
+_TASKS = {"lp": "link prediction", "nc": "node classification", "gc": "graph classification"}

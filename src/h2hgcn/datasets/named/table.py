@@ -154,6 +154,8 @@ def load_dataset(name: str | Data | Dataset, root: Root = None) -> Any:
     name = _known_name(name)
     loaded = DATASETS[name].load(root)
     loaded.name = name
+    if isinstance(loaded, Dataset):
+        loaded.data_root = root
     if isinstance(loaded, Data):
         loaded.directed = False
         loaded.notes = getattr(loaded, "notes", [])

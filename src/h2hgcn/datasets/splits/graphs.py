@@ -31,12 +31,13 @@ def split_graphs(
     """Folds of a collection with a class ``y`` for every graph; each has its own test part and an inner hold-out.
 
     ``"clean"``: stratified at random. ``"fair-comparison"``: the ten published folds of ``dd``, ``proteins`` or
-    ``enzymes``, from ``splits/fair-comparison/*_splits.json`` in the data folder.
+    ``enzymes``, from ``splits/fair-comparison/*_splits.json`` in the data folder, which is ``root`` or the one that the
+    collection came from.
     """
     check_protocol(protocol, ("clean", "fair-comparison"))
     check_seed(seed)
     if protocol == "fair-comparison":
-        return _published(graphs, seed, root)
+        return _published(graphs, seed, getattr(graphs, "data_root", None) if root is None else root)
     labels = _classes(graphs)
     smallest = int(np.unique(labels, return_counts=True)[1].min())
     if not isinstance(folds, int | np.integer) or not 2 <= folds <= smallest:

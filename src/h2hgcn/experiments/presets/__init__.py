@@ -6,7 +6,7 @@ from typing import Any
 
 
 def preset(dataset: str | None, task: str, model: str) -> tuple[str | None, dict[str, Any]]:
-    """The name and the settings of the preset for a data set, else for any graph; none if there is none for the model."""
+    """The name and the settings of the preset for a data set, else for any graph, if there is one for the model."""
     names = [] if dataset is None else [f"{dataset}-{task}-{model}"]
     for name in (*names, f"{task}-{model}"):
         file = files(__name__) / f"{name}.toml"
