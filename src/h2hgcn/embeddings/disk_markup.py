@@ -1,7 +1,6 @@
 """The disk inside a page: every point an SVG circle, or many points on a canvas that a small script fills."""
 
 import base64
-import json
 from typing import Any
 
 import numpy as np
@@ -114,7 +113,8 @@ def _canvas(picture: Picture, ids: list[Any] | None) -> Html:
         "shades": _base64(picture.coloring.shades, "u1"),
         "palette": picture.coloring.palette,
         "round": picture.round,
-        "ids": json.loads(json.dumps(ids, default=str)) if ids is not None else None,
+        # as texts, since a script's numbers hold integers up to 2**53 only
+        "ids": None if ids is None else [str(name) for name in ids],
     }
     if picture.labels is not None:
         encoded = pc.dictionary_encode(picture.labels)
