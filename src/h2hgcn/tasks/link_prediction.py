@@ -90,6 +90,7 @@ class LinkProblem:
         self.edge_index = split.train_edge_index()
         self.x = task_features(data, task.name, self.edge_index)
         self.in_features = self.x.shape[1]
+        self.num_nodes = split.num_nodes
         self.features = ScaledFeatures(self.x)
         self.train_pairs = torch.from_numpy(split.train)
         self.adjacency = prepare_adjacency(self.edge_index, split.train_edge_weight(), split.num_nodes)

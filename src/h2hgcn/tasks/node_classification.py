@@ -109,6 +109,7 @@ class NodeProblem:
             raise DataError(f"selection='f1' is the F1 of the second of two classes, but there are {self.num_classes}")
         self.x = task_features(data, "nc")
         self.in_features = self.x.shape[1]
+        self.num_nodes = int(data.num_nodes)
         self.features = ScaledFeatures(self.x)
         self.adjacency = prepare_adjacency(data.edge_index, getattr(data, "edge_weight", None), data.num_nodes)
         self.space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))

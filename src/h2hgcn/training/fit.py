@@ -23,6 +23,7 @@ from h2hgcn.training.run import Run, load_run, result_of
 from h2hgcn.training.seeds import torch_seeded
 from h2hgcn.training.settings import TrainingSettings
 from h2hgcn.training.state import TrainingState, load_checkpoint, save_checkpoint
+from h2hgcn.training.threads import limited_threads
 
 EncoderFactory = Callable[[int], nn.Module]
 
@@ -61,19 +62,21 @@ def fit(
     problem = task.bind(data)
     built = _build(model, problem, settings, seed)
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
-    if folder is None:
-        if tensorboard:
-            raise DataError("TensorBoard's files go to the folder of the run; pass folder=")
-        return _Training(problem, built, settings, seed, on_epoch, should_stop).run(task, data, config)
-    place = RunFolder(folder)
-    with place.locked():
-        place.prepare(config, force)
-        if place.read_result() is not None:
-            return load_run(folder, data, model if _is_factory(model) else None, str(settings.torch_device()))
-        if hasattr(data, "edge_index") and not place.graph.exists():
-            save_graph(place.graph, data)
-        training = _Training(problem, built, settings, seed, on_epoch, should_stop, place, tensorboard)
-        return training.run(task, data, config)
+    training = _Training(problem, built, settings, seed, on_epoch, should_stop)
+    with limited_threads(settings, problem, built.encoder):
+        if folder is None:
+            if tensorboard:
+                raise DataError("TensorBoard's files go to the folder of the run; pass folder=")
+            return training.run(task, data, config)
+        place = RunFolder(folder)
+        with place.locked():
+            place.prepare(config, force)
+            if place.read_result() is not None:
+                return load_run(folder, data, model if _is_factory(model) else None, str(settings.torch_device()))
+            if hasattr(data, "edge_index") and not place.graph.exists():
+                save_graph(place.graph, data)
+            training.keep_in(place, tensorboard)
+            return training.run(task, data, config)
 
 
 def _is_factory(model: Any) -> bool:
@@ -116,23 +119,27 @@ class _Training:
         seed: int,
         on_epoch: Callable[[EpochReport, TrainingState], None] | None,
         should_stop: Callable[[], bool],
-        folder: RunFolder | None = None,
-        tensorboard: bool = False,
     ) -> None:
         self.problem, self.model, self.settings, self.seed = problem, model, settings, seed
-        self.on_epoch, self.should_stop, self.folder = on_epoch, should_stop, folder
+        self.on_epoch, self.should_stop = on_epoch, should_stop
         self.optimizer: StiefelOptimizer = build_optimizer(
             model, settings.lr, settings.stiefel_lr, settings.weight_decay, settings.stiefel_method
         )
         self.state = TrainingState()
-        if folder is not None and folder.checkpoint.exists():
-            self.state = load_checkpoint(folder.checkpoint, model, self.optimizer)
-        self.history = [] if folder is None else folder.read_history()[: self.state.epoch]
-        self.curves = None
-        if folder is not None and tensorboard:
-            self.curves = TensorBoardCurves(folder.tensorboard, self.state.epoch + 1)
-        self.last_checkpoint = time.monotonic()
+        self.history: list[dict[str, Any]] = []
+        self.folder: RunFolder | None = None
         self.metrics: BinaryIO | None = None
+        self.curves: TensorBoardCurves | None = None
+        self.last_checkpoint = time.monotonic()
+
+    def keep_in(self, folder: RunFolder, tensorboard: bool) -> None:
+        """Goes on from what the folder holds, and writes there."""
+        self.folder = folder
+        if folder.checkpoint.exists():
+            self.state = load_checkpoint(folder.checkpoint, self.model, self.optimizer)
+        self.history = folder.read_history(self.state.metrics_bytes)
+        if tensorboard:
+            self.curves = TensorBoardCurves(folder.tensorboard, self.state.epoch + 1)
 
     def run(self, task: Task, data: Any, config: dict[str, Any]) -> Run:
         metrics = nullcontext() if self.folder is None else self.folder.open_metrics(self.state.metrics_bytes)

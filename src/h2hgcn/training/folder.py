@@ -93,11 +93,11 @@ class RunFolder:
         with atomic_write(self.result) as file:
             file.write((json.dumps(result, indent=2) + "\n").encode())
 
-    def read_history(self) -> list[dict[str, Any]]:
-        """One entry for each epoch."""
+    def read_history(self, length: int | None = None) -> list[dict[str, Any]]:
+        """One entry for each epoch, of the whole file or of its first bytes."""
         if not self.metrics.exists():
             return []
-        lines = self.metrics.read_text(encoding="utf-8").splitlines()
+        lines = self.metrics.read_bytes()[:length].splitlines()
         try:
             return [json.loads(line) for line in lines]
         except ValueError as error:

@@ -28,6 +28,8 @@ class TrainingSettings:
             every ``decay_every`` epochs.
         dtype: Of the model.
         device: ``"auto"`` takes a GPU if there is one.
+        threads: Of PyTorch on the CPU. None takes one for small graphs, whose operations are too short to be shared out
+            (and slow down many times over where other programs are busy), and all of them for others.
         checkpoint_seconds: Least time between two checkpoints; the result does not depend on it.
     """
 
@@ -44,6 +46,7 @@ class TrainingSettings:
     decay_every: int = 100
     dtype: Dtype = "float32"
     device: Device = "auto"
+    threads: int | None = None
     checkpoint_seconds: float = 5.0
 
     def __post_init__(self) -> None:
@@ -54,8 +57,9 @@ class TrainingSettings:
         for name in ("epochs", "eval_every", "decay_every"):
             if getattr(self, name) < 1:
                 raise DataError(f"training.{name}={getattr(self, name)} must be at least 1")
-        if self.patience is not None and self.patience < 1:
-            raise DataError(f"training.patience={self.patience} must be at least 1, or be left out")
+        for name in ("patience", "threads"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise DataError(f"training.{name}={getattr(self, name)} must be at least 1, or 'none'")
         for name in ("lr", "stiefel_lr", "clip_norm"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
