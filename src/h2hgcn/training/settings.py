@@ -14,6 +14,10 @@ Dtype = Literal["float32", "float64"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 
 
+# Beyond it, the optimisers' own arithmetic overflows in float32.
+_LARGEST = 1e30
+
+
 @dataclass(frozen=True)
 class TrainingSettings:
     """Settings of the loop and of the optimisers.
@@ -56,7 +60,7 @@ class TrainingSettings:
         require(self, "training", counts, lambda n: n >= 1, "must be at least 1")
         require(self, "training", ("patience", "threads"), lambda n: n >= 1, f"must be at least 1, or {NONE!r}")
         rates = ("lr", "stiefel_lr", "clip_norm", "lr_decay")
-        require(self, "training", rates, lambda value: 0 < value < math.inf, "must be a positive number")
+        require(self, "training", rates, lambda value: 0 < value <= _LARGEST, f"must be positive, {_LARGEST:g} at most")
         others = ("weight_decay", "checkpoint_seconds")
         require(self, "training", others, lambda value: 0 <= value < math.inf, "must be 0 or more")
 

@@ -58,11 +58,13 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: StiefelOptimizer) -
         model.load_state_dict(part_of(tensors, "model."))
         _restore(optimizer, part_of(tensors, "optimizer."), about["numbers"])
         state = TrainingState(**about["state"])
+        state.best_weights = part_of(tensors, "best.")
+        if state.best and state.best_weights.keys() != model.state_dict().keys():
+            raise KeyError("best")
     except (RuntimeError, KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"{path} is of another model or other settings; train to another folder, or anew with --force"
         ) from error
-    state.best_weights = part_of(tensors, "best.")
     return state
 
 
