@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test lint format build bench clean
 
 demo: .venv/installed
-	$(BIN)/python examples/tree_link_prediction.py
+	$(BIN)/h2hgcn train --out runs/demo --force
 
 test: .venv/installed
 	$(BIN)/pytest
