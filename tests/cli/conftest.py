@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import torch
+from runs import shapes as shapes_of
 
 import h2hgcn
 from h2hgcn.cli import main
 from h2hgcn.datasets import DATASETS
-from h2hgcn.datasets.named import FlatCollection, NamedDataset
+from h2hgcn.datasets.named import NamedDataset
 
 NODES = [f"n{k:02}" for k in range(40)]
 
@@ -108,8 +108,12 @@ def write_files(folder):
     edges = [(k, (k + step) % len(NODES)) for step in (1, 7) for k in range(len(NODES))]
     numbers = random.normal(size=(len(NODES), 3)).round(3).tolist()
     write_rows(folder / "my.csv", ["source", "target"], [(NODES[a], NODES[b]) for a, b in edges])
-    write_rows(folder / "x.csv", ["id", "height", "age", "size"], [(n, *x) for n, x in zip(NODES, numbers, strict=True)])
-    write_rows(folder / "y.csv", ["id", "label"], [(node, "red green blue".split()[k % 3]) for k, node in enumerate(NODES)])
+    write_rows(
+        folder / "x.csv", ["id", "height", "age", "size"], [(n, *x) for n, x in zip(NODES, numbers, strict=True)]
+    )
+    write_rows(
+        folder / "y.csv", ["id", "label"], [(node, ("red", "green", "blue")[k % 3]) for k, node in enumerate(NODES)]
+    )
     write_rows(folder / "new.csv", ["source", "target"], [("n01", "new1"), ("new1", "new2"), ("n02", "n01")])
     new = [("n01", 1, 0.5, 0), ("n02", 0, 0, 1), ("new1", 0.1, 0.2, 0.3), ("new2", -1, 0, 2)]
     write_rows(folder / "newx.csv", ["id", "height", "age", "size"], new)
@@ -120,19 +124,4 @@ def write_rows(path, header, rows):
     path.write_text("".join(",".join(map(str, row)) + "\n" for row in (header, *rows)))
 
 
-def _shapes(root):
-    """Twenty rings and twenty stars, of four to eight nodes."""
-    sizes = torch.arange(40) % 5 + 4
-    y = torch.arange(40) % 2
-    edges = []
-    for size, is_star in zip(sizes.tolist(), y.tolist(), strict=True):
-        nodes = torch.arange(size)
-        one_way = torch.stack([torch.zeros_like(nodes[1:]), nodes[1:]] if is_star else [nodes, (nodes + 1) % size])
-        edges.append(torch.cat([one_way, one_way.flip(0)], 1))
-    degrees = torch.cat([e[0].bincount(minlength=n) for e, n in zip(edges, sizes.tolist(), strict=True)])
-    features = torch.stack([degrees, torch.ones_like(degrees)], 1)
-    ends = [torch.tensor([0, *np.cumsum(counts)]) for counts in (sizes.tolist(), [e.shape[1] for e in edges])]
-    return FlatCollection("shapes", features, torch.cat(edges, 1), *ends, y)
-
-
-SHAPES = NamedDataset("rings and stars", "40 graphs", ("gc",), _shapes)
+SHAPES = NamedDataset("rings and stars", "40 graphs", ("gc",), lambda root: shapes_of(40))

@@ -86,7 +86,7 @@ def test_new_nodes(run, files, trained):
 
 def test_one_graph_of_ones_own(run, trained, tmp_path):
     (tmp_path / "star.csv").write_text("".join(f"hub,{k}\n" for k in range(5)))
-    (tmp_path / "x.csv").write_text("id,degree,one\nhub,5,1\n" + "".join(f"{k},1,1\n" for k in range(5)))
+    (tmp_path / "x.csv").write_text("hub,0,0,0,0,1\n" + "".join(f"{k},0,1,0,0,0\n" for k in range(5)))
     result = run("predict", trained / "gc", "--edges", "star.csv", "--features", "x.csv", "--json")
     (row,) = json.loads(result.stdout)
     assert row["graph"] == "star"
@@ -124,9 +124,9 @@ def test_a_screen_of_many_rows(run, trained):
         (["lp", "bad.csv"], "bad.csv, line 3: there is no node 'zz'; ids go from n00 to n39"),
         (["lp", "head.csv"], "head.csv, line 1: there is no node 'who'"),
         (["nc", "bad.csv", "--edges", "new.csv", "--features", "newx.csv"], "there is no node 'n03'"),
-        (["gc", "bad.csv"], "there is no graph 'n01'; ids go from 0 to 39"),
+        (["gc", "bad.csv"], "there is no graph 'source'; ids go from 0 to 39"),
         (["gc", "bad.csv", "--edges", "new.csv"], "leave the file out"),
-        (["gc", "--edges", "new.csv", "--features", "newx.csv"], "the model was trained with 2"),
+        (["gc", "--edges", "new.csv", "--features", "newx.csv"], "the model was trained with 5"),
         (["nc", "--features", "newx.csv"], "--features: only with --edges"),
         (["nc", "--header"], "--header: only with --edges"),
         (["nc", "--edges", "new.csv"], "the features of new are log(1 + degree)"),

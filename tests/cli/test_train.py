@@ -9,7 +9,7 @@ GRAPH = ("--edges", "my.csv", "--features", "x.csv")
 
 
 def contents(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_run_says_what_it_learnt_and_where_it_is(run, files):
@@ -66,9 +66,10 @@ def test_a_runs_configuration_runs_it_again(run, files):
 def test_data_that_changed_since_are_told(run, files):
     assert run("train", *GRAPH, "--epochs", 1, "--out", "a").returncode == 0
     (files / "x.csv").write_text((files / "x.csv").read_text().replace("0.", "1."))
-    assert "my is not what the configuration was written for" in run(
-        "train", "--config", "a/config.toml", "--out", "b"
-    ).stderr
+    assert (
+        "my is not what the configuration was written for"
+        in run("train", "--config", "a/config.toml", "--out", "b").stderr
+    )
 
 
 def test_graphs_of_a_collection(run, shapes):

@@ -22,9 +22,9 @@ def check_free(path: Path, force: bool) -> None:
 
 def check_table(path: Path, force: bool) -> None:
     """Refuses what ``write_table`` could not write."""
+    check_free(path, force)
     if path.suffix.lower() not in _TABLES:
         raise DataError(f"{path}: tables are written as {' or '.join(_TABLES)}; end the name with one of these")
-    check_free(path, force)
 
 
 def write_table(path: Path, columns: dict[str, Any]) -> None:

@@ -105,7 +105,7 @@ def _train(
     from h2hgcn.training import fit
     from h2hgcn.training.folder import RunFolder
 
-    finished = not force and RunFolder(folder).read_result() is not None
+    finished = folder.is_dir() and not force and RunFolder(folder).read_result() is not None
     progress = TrainingProgress(experiment.settings.epochs, _selection(experiment, data))
     try:
         with StopAfterEpoch() as stop, progress:

@@ -7,13 +7,14 @@ from typing import Any
 
 from torch import nn
 
+from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.graph_choice import GraphChoice, choose_graph
 from h2hgcn.experiments.presets import preset
 from h2hgcn.experiments.sections import COMMAND_LINE, Layer, Sections, merged, read_layer
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.pretrained import PLACEMENT
-from h2hgcn.options import option_types, suggestion
+from h2hgcn.options import checked_options, option_types, suggestion
 from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings
 from h2hgcn.training.description import encoder_factory
@@ -103,7 +104,9 @@ def _chosen_name(layers: Sequence[Layer], section: str, known: Mapping[str, Any]
 
 
 def _seed(layers: Sequence[Layer]) -> int:
-    seed = merged(*(layer.sections for layer in layers)).get("seed", 0)
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise DataError(f"seed={seed!r} must be a whole number from 0 to {2**32 - 1}")
+    seed = 0
+    for layer in layers:
+        given = {name: value for name, value in layer.sections.items() if name == "seed"}
+        seed = checked_options(given, {"seed": int}, f"{layer.origin}:").get("seed", seed)
+        check_seed(seed)
     return seed
