@@ -86,7 +86,7 @@ def test_new_nodes(run, files, trained):
 
 def test_one_graph_of_ones_own(run, trained, tmp_path):
     (tmp_path / "star.csv").write_text("".join(f"hub,{k}\n" for k in range(5)))
-    (tmp_path / "x.csv").write_text("hub,0,0,0,0,1\n" + "".join(f"{k},0,1,0,0,0\n" for k in range(5)))
+    (tmp_path / "x.csv").write_text("id,a,b,c,d,e\nhub,0,0,0,0,1\n" + "".join(f"{k},0,1,0,0,0\n" for k in range(5)))
     result = run("predict", trained / "gc", "--edges", "star.csv", "--features", "x.csv", "--json")
     (row,) = json.loads(result.stdout)
     assert row["graph"] == "star"
