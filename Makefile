@@ -29,6 +29,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/sparse_products.py --markdown > docs/benchmarks/sparse_products.md
 	$(BIN)/python benchmarks/layer_speed.py --markdown > docs/benchmarks/layer_speed.md
 	$(BIN)/python benchmarks/data.py --threads 2 --markdown > docs/benchmarks/data.md
+	$(BIN)/python benchmarks/training.py --markdown > docs/benchmarks/training.md
 
 clean:
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import random_graph
+from sklearn.metrics import average_precision_score, roc_auc_score
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import split_edges
@@ -23,7 +24,15 @@ def test_link_metrics_by_definition(positive, negative):
         best = sorted(negative, reverse=True)
         expected = np.mean([p > best[k - 1] for p in positive]) if k <= len(best) else 1
         assert metrics[f"hits@{k}"] == pytest.approx(expected)
-    assert 0 < metrics["ap"] <= 1
+    truth, ranked = np.repeat([1, 0], [len(positive), len(negative)]), np.concatenate([positive, negative])
+    assert metrics["auc"] == pytest.approx(roc_auc_score(truth, ranked))
+    assert metrics["ap"] == pytest.approx(average_precision_score(truth, ranked))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_without_a_rank_are_refused(bad):
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        link_metrics(np.array([1.0, bad]), np.array([0.0]))
 
 
 classes = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1).map(np.array)

@@ -148,6 +148,13 @@ def test_row_scaling(sparse):
     torch.testing.assert_close(scaled.to_dense() if sparse else scaled, expected)
 
 
+@pytest.mark.parametrize(("share", "scaled"), [(0.05, False), (0.12, True), (0.5, True)])
+def test_auto_scaling_does_not_depend_on_what_is_faster(share, scaled):
+    x = (torch.rand(400, 200) < share).float()
+    assert FeatureScaling("auto", x).needs_dense() == scaled
+    assert FeatureScaling("raw", x).shaped(x).is_sparse == (share < 0.5)
+
+
 def test_standard_scaling():
     x = torch.randn(500, 7) * torch.arange(7) + 3
     scaling = FeatureScaling("standard", x, length=2.0)
@@ -172,6 +179,7 @@ def test_standard_scaling():
         (lambda: NodeClassification(val=0.01).bind(generate_disease(20)), "no node is left for the val part"),
         (lambda: NodeClassification(selection="f1").bind(three_classes()), "but there are 3"),
         (lambda: NodeClassification().bind(one_class()), "nothing to tell apart"),
+        (lambda: next(NodeClassification().bind(complete()).batches(np.random.RandomState(0))), "link_weight=0"),
         (lambda: FeatureScaling("other", torch.ones(2, 2)), "raw, row, standard"),
         (lambda: FeatureScaling("standard", torch.ones(2, 2).to_sparse_coo()), "not sparse any more"),
     ],
@@ -190,6 +198,12 @@ def three_classes():
 def one_class():
     graph = generate_disease(60)
     graph.y = torch.zeros(60, dtype=torch.long)
+    return graph
+
+
+def complete():
+    graph = generate_disease(20)
+    graph.edge_index = torch.combinations(torch.arange(20)).T
     return graph
 
 

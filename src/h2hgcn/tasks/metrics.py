@@ -1,8 +1,11 @@
-"""How good scores are, by names that tables use."""
+"""How good scores are, by names that tables use.
+
+Written out, since they are taken after every epoch: scikit-learn checks its arguments for longer than a small graph
+takes to be encoded.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
 
 Scores = NDArray[np.floating]
 Classes = NDArray[np.int64]
@@ -14,28 +17,33 @@ def link_metrics(positive: Scores, negative: Scores, hits_at: tuple[int, ...] = 
     Hits@K is the share of links that score above the K-th best other pair (all of them, if there are fewer than K);
     the rank of a link is counted among all other pairs, equal scores sharing the mean rank.
     """
-    truth = np.concatenate([np.ones(len(positive)), np.zeros(len(negative))])
-    scores = np.concatenate([positive, negative])
-    metrics = {"auc": float(roc_auc_score(truth, scores)), "ap": float(average_precision_score(truth, scores))}
-    ordered = np.sort(negative)
+    if not (np.isfinite(positive).all() and np.isfinite(negative).all()):
+        raise ValueError("scores hold NaN or infinity, which have no rank; the weights of the model went bad")
+    links, others = np.sort(positive), np.sort(negative)
+    above, not_below = (len(others) - np.searchsorted(others, links, side=side) for side in ("right", "left"))
+    rank = (above + not_below) / 2
+    found = len(links) - np.searchsorted(links, links, side="left")
+    metrics = {
+        "auc": float(1 - rank.mean() / len(others)),
+        # precision at the score of each link: recall rises by one link's share there
+        "ap": float((found / (found + not_below)).mean()),
+    }
     for k in hits_at:
-        metrics[f"hits@{k}"] = float((positive > ordered[-k]).mean()) if k <= len(ordered) else 1.0
-    above = len(ordered) - np.searchsorted(ordered, positive, side="right")
-    equal = np.searchsorted(ordered, positive, side="right") - np.searchsorted(ordered, positive, side="left")
-    metrics["mrr"] = float((1 / (1 + above + equal / 2)).mean())
+        metrics[f"hits@{k}"] = float((links > others[-k]).mean()) if k <= len(others) else 1.0
+    metrics["mrr"] = float((1 / (1 + rank)).mean())
     return metrics
 
 
 def class_metrics(truth: Classes, predicted: Classes, num_classes: int) -> dict[str, float]:
     """Accuracy, macro F1, and for two classes the F1 of the second."""
-    metrics = {
-        "accuracy": float(accuracy_score(truth, predicted)),
-        "macro_f1": float(
-            f1_score(truth, predicted, labels=np.arange(num_classes), average="macro", zero_division=0.0)
-        ),
-    }
+    hits, given, named = (
+        np.bincount(classes, minlength=num_classes)[:num_classes]
+        for classes in (truth[truth == predicted], truth, predicted)
+    )
+    f1 = 2 * hits / np.maximum(given + named, 1)
+    metrics = {"accuracy": float((truth == predicted).mean()), "macro_f1": float(f1.mean())}
     if num_classes == 2:
-        metrics["f1"] = float(f1_score(truth, predicted, labels=[1], average="macro", zero_division=0.0))
+        metrics["f1"] = float(f1[1])
     return metrics
 
 
