@@ -1,4 +1,4 @@
-"""What the data can be accused of."""
+"""What data, and numbers made from them, can be accused of."""
 
 
 class DataError(ValueError):
@@ -7,3 +7,7 @@ class DataError(ValueError):
 
 class DataWarning(UserWarning):
     """Something about the data that its user should know: what was left out, made up, or found in two splits."""
+
+
+class NonFiniteError(ArithmeticError, ValueError):
+    """NaN or infinity where numbers should be: of the data, or of weights that went bad."""

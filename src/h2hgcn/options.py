@@ -5,7 +5,7 @@ TOML has no null and a command line has only texts, so ``"none"`` stands for Non
 
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -28,6 +28,21 @@ def checked_options(given: Mapping[str, Any], known: Mapping[str, Any], where: s
         if name not in known:
             raise DataError(f"{where} has no option {name!r}; {suggestion(name, known)}")
     return {name: _converted(value, known[name], f"{where} {name}") for name, value in given.items()}
+
+
+def conform(instance: Any, where: str) -> None:
+    """Brings the fields of a frozen dataclass to their annotated types; called by its ``__post_init__``."""
+    kinds = option_types(type(instance))
+    for name, value in checked_options({name: getattr(instance, name) for name in kinds}, kinds, where).items():
+        object.__setattr__(instance, name, value)
+
+
+def require(instance: Any, where: str, names: Iterable[str], fits: Callable[[Any], bool], rule: str) -> None:
+    """Raises unless the named fields, where they are not None, keep to a rule, such as "must be at least 1"."""
+    for name in names:
+        value = getattr(instance, name)
+        if value is not None and not fits(value):
+            raise DataError(f"{where}.{name}={value} {rule}")
 
 
 def suggestion(name: str, known: Any) -> str:
@@ -74,7 +89,7 @@ def _to_int(value: Any, kinds: tuple[Any, ...]) -> int | None:
         return None
     try:
         return int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -83,7 +98,7 @@ def _to_float(value: Any, kinds: tuple[Any, ...]) -> float | None:
         return None
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

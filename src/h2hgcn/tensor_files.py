@@ -6,6 +6,7 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from h2hgcn.atomic import atomic_write
@@ -16,22 +17,23 @@ Weights = dict[str, Tensor]
 
 def write_tensors(path: Path, tensors: Weights, about: dict[str, Any]) -> None:
     """Writes a file, whole or not at all."""
-    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    data = safetensors.torch.save(contiguous, {"h2hgcn": json.dumps(about)})
+    # copies, since tensors that share memory are refused
+    own = {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+    data = safetensors.torch.save(own, {"h2hgcn": json.dumps(about)})
     with atomic_write(path) as file:
         file.write(data)
 
 
-def read_tensors(path: Path) -> tuple[Weights, dict[str, Any]]:
-    """What ``write_tensors`` wrote."""
+def read_tensors(path: Path, advice: str = "restore it from a copy") -> tuple[Weights, dict[str, Any]]:
+    """What ``write_tensors`` wrote. ``advice`` is what to do if the file is damaged."""
     try:
         with safetensors.safe_open(path, "pt") as file:
             about = json.loads((file.metadata() or {})["h2hgcn"])
             return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118  # not a mapping
     except FileNotFoundError:
         raise DataError(f"{path} is not there; is the folder a finished run?") from None
-    except (safetensors.SafetensorError, KeyError, ValueError) as error:
-        raise DataError(f"{path} is damaged or was not written by h2hgcn ({error})") from error
+    except (safetensors.SafetensorError, OSError, KeyError, ValueError) as error:
+        raise DataError(f"{path} is damaged or was not written by h2hgcn ({error}); {advice}") from error
 
 
 def part_of(tensors: Weights, prefix: str) -> Weights:

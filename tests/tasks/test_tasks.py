@@ -1,48 +1,16 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from runs import Flat, shapes
 from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
 from h2hgcn.datasets import DataError, load_dataset
-from h2hgcn.datasets.named.collection import FlatCollection
 from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification, trivial_link_scores
 from h2hgcn.tasks.scaling import FeatureScaling
 from h2hgcn.training import build_optimizer
-
-
-class Flat(nn.Module):
-    """An encoder of another space: a linear map."""
-
-    def __init__(self, in_features, dim, space):
-        super().__init__()
-        self.space, self.dim = space, dim
-        self.linear = nn.Linear(in_features, dim)
-
-    def forward(self, x, edge_index, edge_weight=None):
-        hidden = self.linear(x)
-        if self.space == "euclidean":
-            return hidden
-        points = lorentz.exp_origin(hidden)
-        return points if self.space == "lorentz" else poincare.from_lorentz(points)
-
-
-def collection(num_graphs=24):
-    """Rings and stars, told apart by their degrees."""
-    sizes = torch.arange(num_graphs) % 5 + 4
-    rings = [torch.stack([torch.arange(n), (torch.arange(n) + 1) % n]) for n in sizes.tolist()]
-    stars = [torch.stack([torch.zeros(n - 1, dtype=torch.long), torch.arange(1, n)]) for n in sizes.tolist()]
-    y = torch.arange(num_graphs) % 2
-    edges = [to_undirected(stars[k] if y[k] else rings[k]) for k in range(num_graphs)]
-    degrees = [torch.bincount(e[0], minlength=n).clamp_max(4) for e, n in zip(edges, sizes.tolist(), strict=True)]
-    pointers = torch.cat([torch.zeros(1, dtype=torch.long), sizes.cumsum(0)])
-    edge_pointers = torch.tensor([0, *np.cumsum([e.shape[1] for e in edges]).tolist()])
-    x = nn.functional.one_hot(torch.cat(degrees), 5)
-    return FlatCollection("shapes", x, torch.cat(edges, 1), pointers, edge_pointers, y)
 
 
 def train(problem, encoder, epochs=60):
@@ -77,7 +45,7 @@ def test_classes_of_the_disease_tree_are_learnt():
 
 
 def test_graphs_are_told_apart():
-    problem = GraphClassification(num_folds=3, batch_size=5).bind(collection())
+    problem = GraphClassification(num_folds=3, batch_size=5).bind(shapes())
     assert problem.evaluate(train(problem, H2HGCN(5, 8), 30), "test")["accuracy"] == 1
 
 
@@ -87,7 +55,7 @@ def test_every_space_has_its_decoders(space):
     for task, data in (
         (LinkPrediction(), graph),
         (NodeClassification(), graph),
-        (GraphClassification(num_folds=3), collection()),
+        (GraphClassification(num_folds=3), shapes()),
     ):
         problem = task.bind(data)
         encoder = Flat(problem.in_features, 4, space)
@@ -173,13 +141,12 @@ def test_standard_scaling():
     [
         (lambda: NodeClassification().bind(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)), "has no labels"),
         (lambda: GraphClassification().bind(generate_disease(20)), "not one graph"),
-        (lambda: GraphClassification(num_folds=3, fold=3).bind(collection()), "the folds are 0 to 2"),
+        (lambda: GraphClassification(num_folds=3, fold=3).bind(shapes()), "the folds are 0 to 2"),
         (lambda: LinkPrediction(message_share=1.0).bind(generate_disease(100)), "message_share=1.0"),
         (lambda: LinkPrediction().bind(generate_disease(5)), "no edge is left for the val part"),
         (lambda: NodeClassification(val=0.01).bind(generate_disease(20)), "no node is left for the val part"),
         (lambda: NodeClassification(selection="f1").bind(three_classes()), "but there are 3"),
         (lambda: NodeClassification().bind(one_class()), "nothing to tell apart"),
-        (lambda: next(NodeClassification().bind(complete()).batches(np.random.RandomState(0))), "link_weight=0"),
         (lambda: FeatureScaling("other", torch.ones(2, 2)), "raw, row, standard"),
         (lambda: FeatureScaling("standard", torch.ones(2, 2).to_sparse_coo()), "not sparse any more"),
     ],
@@ -198,12 +165,6 @@ def three_classes():
 def one_class():
     graph = generate_disease(60)
     graph.y = torch.zeros(60, dtype=torch.long)
-    return graph
-
-
-def complete():
-    graph = generate_disease(20)
-    graph.edge_index = torch.combinations(torch.arange(20)).T
     return graph
 
 

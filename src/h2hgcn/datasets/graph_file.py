@@ -1,6 +1,8 @@
 """One graph in one file: what a run was trained on, so that it can be used wherever it is taken."""
 
 import hashlib
+import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,102 +12,128 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from h2hgcn.errors import DataError
+from h2hgcn.datasets.named.collection import GraphCollection
+from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.tensor_files import Weights, read_tensors, write_tensors
 
-_SPARSE = ".sparse."
-_TEXTS = ".texts."
+
+def is_graph(data: Any) -> bool:
+    """Whether these are one graph; a collection may have an ``edge_index``, too, that of all its graphs."""
+    return isinstance(data, Data)
 
 
 def save_graph(path: Path, graph: Data) -> None:
-    """Writes all of a graph's attributes that are tensors, arrays, numbers, texts, or lists of the last two."""
-    tensors: Weights = {}
-    values: dict[str, Any] = {}
-    for name, value in graph.to_dict().items():
-        if isinstance(value, Tensor) and value.layout != torch.strided:
-            tensors |= _sparse_parts(name, value.to_sparse_coo().coalesce())
-        elif isinstance(value, Tensor):
-            tensors[name] = value
-        elif isinstance(value, np.ndarray):
-            tensors |= _array_parts(name, value)
-        elif _is_plain(value):
-            values[name] = value
-    write_tensors(path, tensors, {"graph": values, "arrays": _array_names(graph)})
+    """Writes all of a graph's attributes that are tensors, arrays of numbers or texts, or what JSON can hold; a
+    warning names others.
+    """
+    tensors, about, strange = _parts(graph)
+    if strange:
+        warnings.warn(f"{path} goes without the graph's {', '.join(strange)}, which it cannot hold", DataWarning, 2)
+    write_tensors(path, tensors, about)
 
 
 def load_saved_graph(path: Path) -> Data:
     """What ``save_graph`` wrote."""
     tensors, about = read_tensors(path)
     try:
-        values = dict(about["graph"])
-        arrays = set(about["arrays"])
-    except KeyError:
-        raise DataError(f"{path} holds no graph") from None
-    for name in tensors:
-        if _TEXTS in name or _SPARSE in name:
-            base, kind, _ = name.rpartition(_TEXTS) if _TEXTS in name else name.rpartition(_SPARSE)
-            values[base] = _texts_from(base, tensors) if kind == _TEXTS else _sparse_from(base, tensors)
-        else:
-            values[name] = tensors[name].numpy() if name in arrays else tensors[name]
-    return Data(**values)
+        values = {name: _READERS[kind](name, tensors) for name, kind in about["kinds"].items()}
+        return Data(**about["values"], **values)
+    except (KeyError, TypeError, AttributeError):
+        raise DataError(f"{path} holds no graph, or one of another version of h2hgcn") from None
 
 
 def fingerprint(data: Any) -> str:
     """A hash of what a graph or a collection holds, to tell whether it is still the same."""
     digest = hashlib.sha256()
-    if hasattr(data, "to_dict"):
-        for name, value in sorted(data.to_dict().items()):
-            if isinstance(value, Tensor):
-                parts = (
-                    [value] if value.layout == torch.strided else _sparse_parts(name, value.to_sparse_coo()).values()
-                )
-                digest.update(name.encode())
-                for part in parts:
-                    digest.update(str((part.dtype, tuple(part.shape))).encode())
-                    digest.update(part.detach().cpu().contiguous().numpy().tobytes())
+    if is_graph(data):
+        _add_graph(digest, data)
+        return digest.hexdigest()
+    digest.update(str((len(data), data.num_node_features, [int(label) for label in data.y])).encode())
+    contents = data.checksum() if isinstance(data, GraphCollection) else None
+    if contents is None:
+        for k in range(len(data)):
+            _add_graph(digest, data[k])
     else:
-        digest.update(str((len(data), data.num_node_features)).encode())
-        digest.update(np.asarray([int(label) for label in data.y], dtype=np.int64).tobytes())
-        for graph in (data[0], data[len(data) - 1]):
-            digest.update(graph.edge_index.numpy().tobytes())
+        digest.update(str((contents, data._indices)).encode())
     return digest.hexdigest()
 
 
+def _add_graph(digest: Any, graph: Data) -> None:
+    tensors, about, _ = _parts(graph)
+    digest.update(json.dumps(about, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(str((name, tensor.dtype, tuple(tensor.shape))).encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+
+
+def _parts(graph: Data) -> tuple[Weights, dict[str, Any], list[str]]:
+    """A graph as tensors and plain values, and the names of what is neither."""
+    tensors: Weights = {}
+    kinds, values, strange = {}, {}, []
+    for name, value in graph.to_dict().items():
+        kind = _kind(value)
+        if kind == "value":
+            values[name] = value
+        elif kind is None:
+            strange.append(name)
+        else:
+            kinds[name] = kind
+            tensors |= _WRITERS[kind](name, value)
+    return tensors, {"values": values, "kinds": kinds}, strange
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, Tensor):
+        return "tensor" if value.layout == torch.strided else "sparse"
+    if isinstance(value, np.ndarray):
+        return {"U": "texts", "b": "array", "i": "array", "u": "array", "f": "array"}.get(value.dtype.kind)
+    return "value" if _is_plain(value) else None
+
+
 def _is_plain(value: Any) -> bool:
+    """Whether JSON gives it back."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     if isinstance(value, list | tuple):
-        return all(_is_plain(item) for item in value)
+        return all(map(_is_plain, value))
     return value is None or isinstance(value, str | bool | int | float)
 
 
-def _array_names(graph: Data) -> list[str]:
-    return [name for name, value in graph.to_dict().items() if isinstance(value, np.ndarray)]
-
-
-def _array_parts(name: str, array: NDArray[Any]) -> Weights:
-    if array.dtype.kind == "U":
-        encoded = [text.encode() for text in array.tolist()]
-        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
-        letters = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
-        return {
-            f"{name}{_TEXTS}letters": torch.from_numpy(letters),
-            f"{name}{_TEXTS}lengths": torch.from_numpy(lengths),
-        }
-    return {name: torch.from_numpy(np.ascontiguousarray(array))}
+def _texts(name: str, array: NDArray[np.str_]) -> Weights:
+    encoded = [text.encode(errors="surrogatepass") for text in array.ravel().tolist()]
+    return {
+        f"{name}.letters": torch.from_numpy(np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()),
+        f"{name}.lengths": torch.tensor([len(text) for text in encoded], dtype=torch.long).reshape(array.shape),
+    }
 
 
 def _texts_from(name: str, tensors: Weights) -> NDArray[np.str_]:
-    letters = tensors[f"{name}{_TEXTS}letters"].numpy().tobytes()
-    ends = tensors[f"{name}{_TEXTS}lengths"].numpy().cumsum().tolist()
-    return np.asarray([letters[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)], dtype=np.str_)
+    letters, lengths = tensors[f"{name}.letters"].numpy().tobytes(), tensors[f"{name}.lengths"].numpy()
+    ends = lengths.ravel().cumsum().tolist()
+    texts = [letters[a:b].decode(errors="surrogatepass") for a, b in zip([0, *ends], ends, strict=False)]
+    return np.asarray(texts, dtype=np.str_).reshape(lengths.shape)
 
 
-def _sparse_parts(name: str, matrix: Tensor) -> Weights:
-    matrix = matrix.coalesce()
-    shape = torch.tensor(matrix.shape)
-    parts = {"indices": matrix.indices(), "values": matrix.values(), "shape": shape}
-    return {f"{name}{_SPARSE}{part}": value for part, value in parts.items()}
+def _sparse(name: str, matrix: Tensor) -> Weights:
+    coo = matrix.to_sparse_coo().coalesce()
+    parts = {"indices": coo.indices(), "values": coo.values(), "shape": torch.tensor(coo.shape)}
+    return {f"{name}.{part}": value for part, value in parts.items()}
 
 
 def _sparse_from(name: str, tensors: Weights) -> Tensor:
-    indices, values, shape = (tensors[f"{name}{_SPARSE}{part}"] for part in ("indices", "values", "shape"))
+    indices, values, shape = (tensors[f"{name}.{part}"] for part in ("indices", "values", "shape"))
     return torch.sparse_coo_tensor(indices, values, shape.tolist(), is_coalesced=True, check_invariants=True)
+
+
+_WRITERS: dict[str, Any] = {
+    "tensor": lambda name, value: {name: value},
+    "array": lambda name, value: {name: torch.from_numpy(np.array(value, dtype=value.dtype.newbyteorder("=")))},
+    "texts": _texts,
+    "sparse": _sparse,
+}
+_READERS: dict[str, Any] = {
+    "tensor": lambda name, tensors: tensors[name],
+    "array": lambda name, tensors: tensors[name].numpy(),
+    "texts": _texts_from,
+    "sparse": _sparse_from,
+}

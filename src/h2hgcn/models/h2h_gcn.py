@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn.resolver import activation_resolver
 
+from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.activation import ActivationFunction
 from h2hgcn.layers.adjacency import adjacency_of
@@ -171,9 +172,9 @@ class H2HGCN(Pretrained):
         values = prepare_features(x).matrix.values if is_sparse(x) else x
         if not bool(values.isfinite().all()):
             where = "" if is_sparse(x) else f", first in row {int((~x.isfinite()).any(1).nonzero()[0])}"
-            raise ValueError(f"x holds NaN or infinity{where}; mend or drop those features")
+            raise NonFiniteError(f"x holds NaN or infinity{where}; mend or drop those features")
         if not bool(hidden.isfinite().all()):
-            raise ValueError(
+            raise NonFiniteError(
                 "the vectors for the exponential map hold NaN or infinity although x does not: weights went bad or "
                 "features overflowed; lower the learning rate or scale the features"
             )

@@ -33,11 +33,14 @@ class Pretrained(nn.Module):
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes ``config.toml`` and ``model.safetensors``, for ``from_pretrained``."""
         folder = Path(folder)
+        config = {"model": {"name": self.name, **plain_options(self.plain_config())}}
+        if (folder / "config.toml").exists() and read_config(folder).keys() != config.keys():
+            raise DataError(f"{folder} holds a run, which would be lost; choose another folder")
         write_tensors(
             folder / "model.safetensors", {f"encoder.{name}": value for name, value in self.state_dict().items()}, {}
         )
         with atomic_write(folder / "config.toml") as file:
-            tomli_w.dump({"model": {"name": self.name, **plain_options(self.plain_config())}}, file)
+            tomli_w.dump(config, file)
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> Self:
@@ -49,18 +52,30 @@ class Pretrained(nn.Module):
         if name != cls.name:
             raise DataError(f"{folder} holds a {name!r}, not a {cls.name!r}")
         section.setdefault("in_features", config.get("facts", {}).get("in_features"))
-        encoder = cls(**checked_options(section, option_types(cls, PLACEMENT), f"{folder / 'config.toml'} [model]"))
+        where = f"{folder / 'config.toml'} [model]"
+        options = checked_options(section, option_types(cls, PLACEMENT), where)
         weights = part_of(read_tensors(folder / "model.safetensors")[0], "encoder.")
-        encoder.to(dtype=next(iter(weights.values())).dtype)
-        encoder.load_state_dict(weights)
+        try:
+            encoder = cls(**options).to(dtype=next((value.dtype for value in weights.values()), None))
+            encoder.load_state_dict(weights)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise DataError(f"{where} and the weights beside it do not fit: {error}") from error
         return encoder
 
+    def is_plain(self) -> bool:
+        """Whether the arguments can be written down: a function of the user's own cannot."""
+        return all(map(_is_plain, self.config.values()))
+
     def plain_config(self) -> dict[str, Any]:
-        """The arguments, if they can be written down: a function of the user's own cannot."""
+        """The arguments, if they can be written down."""
         for name, value in self.config.items():
-            if value is not None and not isinstance(value, str | int | float | bool):
+            if not _is_plain(value):
                 raise DataError(f"{name}={value!r} cannot be written to a file; use one that has a name")
         return self.config
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from torch_geometric.data import Batch, Data
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.blocks import BlockDiagonal
+from h2hgcn.tasks.features import as_floats, check_features
 
 # Numbers (features and edges) of a collection up to which it is prepared whole: about 1 GB.
 _PREPARED_WHOLE = 1 << 27
@@ -44,28 +45,43 @@ class GraphBatches:
         if self._whole is None and len(self.graphs) < self._asked:  # when most would have been prepared once
             self._whole = self._prepare()
         if self._whole is None:
-            return batch_of([self.graphs[int(k)] for k in numbers], self.y[numbers])
+            return batch_of([self.essence(int(k)) for k in numbers], self.y[numbers])
         x, blocks = self._whole
         adjacency, nodes, graph_of_node = blocks.take(numbers)
-        return GraphBatch(x[nodes], adjacency, graph_of_node, self.y[numbers])
+        return GraphBatch(x.index_select(0, nodes), adjacency, graph_of_node, self.y[numbers])
+
+    def essence(self, number: int) -> Data:
+        """What a batch needs of a graph."""
+        return essence(self.graphs[number], f"graph {number}")
 
     def _prepare(self) -> tuple[Tensor, BlockDiagonal] | None:
-        graphs = [essence(self.graphs[k]) for k in range(len(self.graphs))]
-        if sum(graph.x.numel() + graph.edge_index.numel() for graph in graphs) > _PREPARED_WHOLE:
-            self._asked = -(1 << 62)
-            return None
+        graphs: list[Data] = []
+        numbers = 0
+        for k in range(len(self.graphs)):
+            graphs.append(self.essence(k))
+            numbers += graphs[-1].x.numel() + graphs[-1].edge_index.numel()
+            if numbers > _PREPARED_WHOLE:
+                self._asked = -(1 << 62)  # do not try again
+                return None
         batch = Batch.from_data_list(graphs)
-        adjacency = prepare_adjacency(batch.edge_index, getattr(batch, "edge_weight", None), batch.num_nodes)
-        return batch.x, BlockDiagonal(adjacency, batch.ptr)
+        return batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
 
 
-def batch_of(graphs: Sequence[Any], y: Tensor | None = None) -> GraphBatch:
+def batch_of(essences: Sequence[Data], y: Tensor | None = None) -> GraphBatch:
     """Some graphs as one block-diagonal graph."""
-    batch = Batch.from_data_list([essence(graph) for graph in graphs])
-    adjacency = prepare_adjacency(batch.edge_index, getattr(batch, "edge_weight", None), batch.num_nodes)
-    return GraphBatch(batch.x, adjacency, batch.batch, torch.zeros(len(graphs), dtype=torch.long) if y is None else y)
+    batch = Batch.from_data_list(list(essences))
+    y = torch.zeros(len(essences), dtype=torch.long) if y is None else y
+    return GraphBatch(batch.x, _adjacency(batch), batch.batch, y)
 
 
-def essence(graph: Any) -> Data:
-    """What a batch needs of a graph: attributes that only some graphs have could not be joined."""
-    return Data(x=graph.x, edge_index=graph.edge_index, edge_weight=getattr(graph, "edge_weight", None))
+def essence(graph: Any, what: str) -> Data:
+    """What a batch needs of a graph, checked: attributes that only some graphs have could not be joined."""
+    check_features(graph, what)
+    weight = getattr(graph, "edge_weight", None)
+    if weight is None:
+        weight = torch.ones(graph.edge_index.shape[1])
+    return Data(x=as_floats(graph.x), edge_index=graph.edge_index, edge_weight=weight.reshape(-1))
+
+
+def _adjacency(batch: Any) -> Adjacency:
+    return prepare_adjacency(batch.edge_index, batch.edge_weight, batch.num_nodes)

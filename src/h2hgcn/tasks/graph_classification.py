@@ -1,5 +1,6 @@
 """Graph classification: which class has a graph?"""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -10,10 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, GraphSplit, split_graphs
+from h2hgcn.datasets.graph_file import is_graph
 from h2hgcn.layers.spaces import check_space, mean_points
+from h2hgcn.options import conform, require
 from h2hgcn.tasks.graph_batches import GraphBatch, GraphBatches
 from h2hgcn.tasks.heads import ClassHead
-from h2hgcn.tasks.metrics import class_metrics, majority_metrics
+from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_classes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.scaling import FeatureScaling, Scaling
 
@@ -45,9 +48,15 @@ class GraphClassification:
     feature_length: float = 1.0
     head_dropout: float = 0.0
 
+    def __post_init__(self) -> None:
+        conform(self, "[task]")
+        require(self, "task", ("batch_size", "num_centroids"), lambda n: n >= 1, "must be at least 1")
+        require(self, "task", ("feature_length",), lambda value: 0 < value < math.inf, "must be a positive number")
+        require(self, "task", ("head_dropout",), lambda share: 0 <= share < 1, "must be 0 or more, and below 1")
+
     def bind(self, data: Any) -> "GraphProblem":
         """The task on a collection, its graphs split."""
-        if hasattr(data, "edge_index") or not isinstance(data, Sequence | torch.utils.data.Dataset):
+        if is_graph(data) or not isinstance(data, Sequence | torch.utils.data.Dataset):
             raise DataError("graph classification needs a collection of graphs, not one graph; choose another task")
         return GraphProblem(self, data, self._split(data))
 
@@ -97,7 +106,7 @@ class GraphProblem:
 
     def build(self, encoder: nn.Module) -> Model:
         measured = self.split.train if self.task.scaling in ("standard", "auto") else self.split.train[:1]
-        x = torch.cat([self.data[int(k)].x for k in measured])
+        x = torch.cat([self._graphs.essence(int(k)).x for k in measured])
         return self.task._model(encoder, x, self.num_classes)
 
     def batches(self, random: np.random.RandomState) -> Iterator[GraphBatch]:
@@ -112,8 +121,8 @@ class GraphProblem:
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
         graphs = getattr(self.split, part)
-        predicted = torch.cat([graph_logits(model, batch).argmax(1) for batch in self._kept_batches(part)])
-        return class_metrics(self.y[torch.from_numpy(graphs)].numpy(), predicted.cpu().numpy(), self.num_classes)
+        logits = torch.cat([graph_logits(model, batch) for batch in self._kept_batches(part)])
+        return class_metrics(self.y[torch.from_numpy(graphs)].numpy(), predicted_classes(logits), self.num_classes)
 
     @torch.no_grad()
     def points(self, model: Model) -> Tensor:

@@ -56,3 +56,22 @@ class ClassHead(nn.Module):
             hidden = points if batch is None else global_mean_pool(points, batch, num_graphs)
         logits: Tensor = self.classifier(self.dropout(hidden))
         return logits
+
+
+class NodeHead(nn.Module):
+    """A classifier of nodes, and the decoder of the link-prediction term."""
+
+    def __init__(self, classes: ClassHead, links: LinkHead | None) -> None:
+        super().__init__()
+        self.classes = classes
+        self.links = links
+
+    def forward(self, points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+        """Logits of the classes."""
+        logits: Tensor = self.classes(points, distance_scale=distance_scale)
+        return logits
+
+    def link_logits(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float) -> Tensor:
+        assert self.links is not None
+        logits: Tensor = self.links(points, pairs, distance_scale)
+        return logits

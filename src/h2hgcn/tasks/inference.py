@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from h2hgcn.datasets import DataError, task_features
+from h2hgcn.datasets import DataError
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.tasks.graph_batches import batch_of
+from h2hgcn.tasks.features import node_features
+from h2hgcn.tasks.graph_batches import batch_of, essence
 from h2hgcn.tasks.graph_classification import graph_logits
 from h2hgcn.tasks.problem import Model
 
@@ -16,7 +17,7 @@ from h2hgcn.tasks.problem import Model
 @torch.no_grad()
 def encode_nodes(model: Model, data: Any, task_name: str, in_features: int) -> Tensor:
     """Points of all nodes of a graph, known or new; all of its edges carry messages."""
-    x = task_features(data, task_name, data.edge_index)
+    x = node_features(data, task_name, data.edge_index)
     if x.shape[1] != in_features:
         names = getattr(data, "feature_names", None)
         given = f": {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else ""
@@ -45,10 +46,12 @@ def class_probabilities(model: Model, points: Tensor, nodes: Tensor) -> Tensor:
 @torch.no_grad()
 def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
     """The probabilities of the classes of some graphs."""
-    for number, graph in enumerate(graphs):
-        if graph.x is None or graph.x.shape[1] != in_features:
-            width = "no" if graph.x is None else graph.x.shape[1]
-            raise DataError(f"graph {number} has {width} features a node; the model was trained with {in_features}")
+    essences = [essence(graph, f"graph {number}") for number, graph in enumerate(graphs)]
+    for number, graph in enumerate(essences):
+        if graph.x.shape[1] != in_features:
+            raise DataError(
+                f"graph {number} has {graph.x.shape[1]} features a node; the model was trained with {in_features}"
+            )
     device = next(model.parameters()).device
-    chunks = [graphs[first : first + batch_size] for first in range(0, len(graphs), batch_size)]
+    chunks = [essences[first : first + batch_size] for first in range(0, len(essences), batch_size)]
     return torch.cat([graph_logits(model, batch_of(chunk).to(device)).softmax(1) for chunk in chunks])

@@ -1,5 +1,6 @@
 """Link prediction: which pairs of nodes are joined?"""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -9,11 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from h2hgcn.datasets import DataError, EdgeSplit, split_edges, task_features
+from h2hgcn.datasets import DataError, EdgeSplit, split_edges
 from h2hgcn.datasets.splits.pairs import AbsentPairs
 from h2hgcn.datasets.splits.splits import Protocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.options import NONE, conform, require
+from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import LinkHead
 from h2hgcn.tasks.metrics import link_metrics
 from h2hgcn.tasks.problem import Metrics, Model
@@ -49,6 +52,14 @@ class LinkPrediction:
     t: float = 1.0
     learn_decoder: bool = True
 
+    def __post_init__(self) -> None:
+        conform(self, "[task]")
+        require(self, "task", ("negatives",), lambda n: n >= 1, "must be at least 1: pairs to tell links from")
+        require(
+            self, "task", ("message_share",), lambda share: 0 < share < 1, f"must lie between 0 and 1, or be {NONE!r}"
+        )
+        require(self, "task", ("feature_length", "t"), lambda value: 0 < value < math.inf, "must be a positive number")
+
     def bind(self, data: Any) -> "LinkProblem":
         """The task on a graph, its edges split."""
         split = split_edges(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
@@ -82,14 +93,10 @@ class LinkProblem:
     num_classes = None
 
     def __init__(self, task: LinkPrediction, data: Any, split: EdgeSplit) -> None:
-        if task.message_share is not None and not 0 < task.message_share < 1:
-            raise DataError(f"message_share={task.message_share} must lie between 0 and 1, or be None")
-        if task.negatives < 1:
-            raise DataError(f"negatives={task.negatives}: at least one pair without an edge is needed for each edge")
         self.task = task
         self.split = split
         self.edge_index = split.train_edge_index()
-        self.x = task_features(data, task.name, self.edge_index)
+        self.x = node_features(data, task.name, self.edge_index)
         self.in_features = self.x.shape[1]
         self.num_nodes = split.num_nodes
         self.features = ScaledFeatures(self.x)
@@ -148,4 +155,4 @@ class LinkProblem:
         return link_metrics(positive, negative)
 
     def trivial(self, part: str) -> Metrics:
-        return trivial_link_scores(self.x.numpy(), self.split, part)
+        return trivial_link_scores(self.x, self.split, part)

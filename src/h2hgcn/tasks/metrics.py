@@ -1,11 +1,14 @@
 """How good scores are, by names that tables use.
 
-Written out, since they are taken after every epoch: scikit-learn checks its arguments for longer than a small graph
-takes to be encoded.
+They are worked out by counting, in a few array operations: a general library's checks of its input take longer than an
+epoch on a small graph does.
 """
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
+
+from h2hgcn.errors import NonFiniteError
 
 Scores = NDArray[np.floating]
 Classes = NDArray[np.int64]
@@ -17,36 +20,57 @@ def link_metrics(positive: Scores, negative: Scores, hits_at: tuple[int, ...] = 
     Hits@K is the share of links that score above the K-th best other pair (all of them, if there are fewer than K);
     the rank of a link is counted among all other pairs, equal scores sharing the mean rank.
     """
-    if not (np.isfinite(positive).all() and np.isfinite(negative).all()):
-        raise ValueError("scores hold NaN or infinity, which have no rank; the weights of the model went bad")
+    _check_finite(positive, negative)
     links, others = np.sort(positive), np.sort(negative)
-    above, not_below = (len(others) - np.searchsorted(others, links, side=side) for side in ("right", "left"))
-    rank = (above + not_below) / 2
-    found = len(links) - np.searchsorted(links, links, side="left")
+    above, equal = _above_and_equal(others, links)
+    links_from_here = len(links) - np.searchsorted(links, links, side="left")
     metrics = {
-        "auc": float(1 - rank.mean() / len(others)),
-        # precision at the score of each link: recall rises by one link's share there
-        "ap": float((found / (found + not_below)).mean()),
+        "auc": _auc(above, equal, len(others)),
+        "ap": float((links_from_here / (links_from_here + above + equal)).mean()),
     }
     for k in hits_at:
         metrics[f"hits@{k}"] = float((links > others[-k]).mean()) if k <= len(others) else 1.0
-    metrics["mrr"] = float((1 / (1 + rank)).mean())
+    metrics["mrr"] = float((1 / (1 + above + equal / 2)).mean())
     return metrics
+
+
+def auc(positive: Scores, negative: Scores) -> float:
+    """The probability that a link scores above another pair, equal scores counting one half."""
+    _check_finite(positive, negative)
+    others = np.sort(negative)
+    return _auc(*_above_and_equal(others, positive), len(others))
 
 
 def class_metrics(truth: Classes, predicted: Classes, num_classes: int) -> dict[str, float]:
-    """Accuracy, macro F1, and for two classes the F1 of the second."""
-    hits, given, named = (
-        np.bincount(classes, minlength=num_classes)[:num_classes]
-        for classes in (truth[truth == predicted], truth, predicted)
-    )
-    f1 = 2 * hits / np.maximum(given + named, 1)
-    metrics = {"accuracy": float((truth == predicted).mean()), "macro_f1": float(f1.mean())}
-    if num_classes == 2:
-        metrics["f1"] = float(f1[1])
-    return metrics
+    """Accuracy, macro F1, and for two classes the F1 of the second; the F1 of a class that nobody has or gets is 0."""
+    pairs = np.bincount(truth * num_classes + predicted, minlength=num_classes**2).reshape(num_classes, num_classes)
+    f1 = 2 * pairs.diagonal() / np.maximum(pairs.sum(0) + pairs.sum(1), 1)
+    metrics = {"accuracy": float(pairs.trace() / pairs.sum()), "macro_f1": float(f1.mean())}
+    return metrics | ({"f1": float(f1[1])} if num_classes == 2 else {})
+
+
+def predicted_classes(logits: Tensor) -> Classes:
+    """The likeliest class of each row."""
+    scores = logits.detach().cpu().numpy()
+    _check_finite(scores)
+    return scores.argmax(1)
 
 
 def majority_metrics(train: Classes, truth: Classes, num_classes: int) -> dict[str, float]:
     """The metrics of one who always names the most frequent class of the training part."""
     return class_metrics(truth, np.full_like(truth, np.bincount(train).argmax()), num_classes)
+
+
+def _above_and_equal(ordered: Scores, scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each score, how many of the ordered ones are above it, and how many are equal."""
+    not_above = np.searchsorted(ordered, scores, side="right")
+    return len(ordered) - not_above, not_above - np.searchsorted(ordered, scores, side="left")
+
+
+def _auc(above: NDArray[np.int64], equal: NDArray[np.int64], count: int) -> float:
+    return float(1 - (above + equal / 2).mean() / count)
+
+
+def _check_finite(*scores: Scores) -> None:
+    if not all(np.isfinite(part).all() for part in scores):
+        raise NonFiniteError("the scores hold NaN or infinity")

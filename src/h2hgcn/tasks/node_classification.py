@@ -1,20 +1,26 @@
 """Node classification: which class has a node?"""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from h2hgcn.datasets import DataError, NodeSplit, split_nodes, task_features
+from h2hgcn.datasets import DataError, NodeSplit, split_nodes
+from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.datasets.splits.nodes import node_labels
 from h2hgcn.datasets.splits.pairs import AbsentPairs, PairSpace, distinct_pairs
 from h2hgcn.datasets.splits.splits import NodeProtocol
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.tasks.heads import ClassHead, LinkHead
-from h2hgcn.tasks.metrics import class_metrics, majority_metrics
+from h2hgcn.options import conform, require
+from h2hgcn.tasks.features import node_features
+from h2hgcn.tasks.heads import ClassHead, LinkHead, NodeHead
+from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_classes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
 
@@ -51,6 +57,13 @@ class NodeClassification:
     feature_length: float = 1.0
     head_dropout: float = 0.0
 
+    def __post_init__(self) -> None:
+        conform(self, "[task]")
+        require(self, "task", ("num_centroids",), lambda n: n >= 1, "must be at least 1")
+        require(self, "task", ("link_weight",), lambda value: 0 <= value < math.inf, "must be 0 or more")
+        require(self, "task", ("feature_length",), lambda value: 0 < value < math.inf, "must be a positive number")
+        require(self, "task", ("head_dropout",), lambda share: 0 <= share < 1, "must be 0 or more, and below 1")
+
     def bind(self, data: Any) -> "NodeProblem":
         """The task on a graph, its nodes split."""
         if getattr(data, "y", None) is None:
@@ -58,9 +71,7 @@ class NodeClassification:
                 "the graph has no labels, which node classification needs; pass labels, or choose another task"
             )
         split = split_nodes(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
-        for part in ("train", "val", "test"):
-            if not len(getattr(split, part)):
-                raise DataError(f"no node is left for the {part} part; label more nodes, or use other shares")
+        _check_split(split, node_labels(data))
         return NodeProblem(self, data, split)
 
     def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
@@ -74,23 +85,17 @@ class NodeClassification:
         return Model(scaling, encoder, NodeHead(classes, LinkHead(encoder) if self.link_weight else None))
 
 
-class NodeHead(nn.Module):
-    """The classifier, and the decoder of the link-prediction term."""
-
-    def __init__(self, classes: ClassHead, links: LinkHead | None) -> None:
-        super().__init__()
-        self.classes = classes
-        self.links = links
-
-    def forward(self, points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
-        """Logits of the classes."""
-        logits: Tensor = self.classes(points, distance_scale=distance_scale)
-        return logits
-
-    def link_logits(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float) -> Tensor:
-        assert self.links is not None
-        logits: Tensor = self.links(points, pairs, distance_scale)
-        return logits
+def _check_split(split: NodeSplit, labels: NDArray[np.int64]) -> None:
+    for part in ("train", "val", "test"):
+        nodes = getattr(split, part)
+        if not len(nodes):
+            raise DataError(f"no node is left for the {part} part; label more nodes, or use other shares")
+        if (labels[nodes] == UNLABELLED).any():
+            node = nodes[labels[nodes] == UNLABELLED][0]
+            raise DataError(f"node {node} is in the {part} part, but has no label; leave it out of {part}_mask")
+    present = np.unique(labels[split.train])
+    if len(present) < 2:
+        raise DataError(f"all training nodes have the class {present[0]}; there is nothing to tell apart")
 
 
 class NodeProblem:
@@ -99,15 +104,12 @@ class NodeProblem:
     def __init__(self, task: NodeClassification, data: Any, split: NodeSplit) -> None:
         self.task = task
         self.split = split
-        self.y = data.y
-        present = np.unique(self.y.numpy()[split.train])
-        if len(present) < 2:
-            raise DataError(f"all training nodes have the class {present[0]}; there is nothing to tell apart")
+        self.y = torch.from_numpy(node_labels(data))
         self.num_classes = int(self.y.max()) + 1
         self.selection_metric: str = task.selection or getattr(data, "selection", None) or "accuracy"
         if self.selection_metric == "f1" and self.num_classes != 2:
             raise DataError(f"selection='f1' is the F1 of the second of two classes, but there are {self.num_classes}")
-        self.x = task_features(data, "nc")
+        self.x = node_features(data, task.name)
         self.in_features = self.x.shape[1]
         self.num_nodes = int(data.num_nodes)
         self.features = ScaledFeatures(self.x)
@@ -115,6 +117,8 @@ class NodeProblem:
         space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))
         self.edges = distinct_pairs(space, data.edge_index.numpy().T)
         self.absent = AbsentPairs(space, self.edges)
+        if task.link_weight and len(self.edges) == len(space):
+            raise DataError("all pairs of nodes are linked, so links cannot be told from others; set link_weight=0")
         self.train = torch.from_numpy(split.train)
         self.weights = self._class_weights()
 
@@ -160,7 +164,7 @@ class NodeProblem:
     def evaluate(self, model: Model, part: str) -> Metrics:
         nodes = torch.from_numpy(getattr(self.split, part))
         logits = model.head(self.points(model)[nodes], model.distance_scale)
-        return class_metrics(self.y[nodes].cpu().numpy(), logits.argmax(1).cpu().numpy(), self.num_classes)
+        return class_metrics(self.y[nodes].cpu().numpy(), predicted_classes(logits), self.num_classes)
 
     def trivial(self, part: str) -> Metrics:
         y = self.y.cpu().numpy()

@@ -7,6 +7,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.datasets.graph_file import is_graph
 from h2hgcn.embeddings import project_to_disk, write_embeddings, write_report
 from h2hgcn.layers.spaces import check_space
 from h2hgcn.training.description import class_names
@@ -47,13 +48,12 @@ def labels_of(run: "Run", data: Any) -> list[str | None] | None:
 
 
 def _ids(data: Any, count: int) -> Any:
-    return NodeNames(data).ids if hasattr(data, "edge_index") else np.arange(count)
+    return NodeNames(data).ids if is_graph(data) else np.arange(count)
 
 
 def write_report_of(run: "Run", path: Path) -> None:
     """The report, with the embedding drawn if it is one of nodes."""
     data, config, result = run.data, run.config, run.result
-    one_graph = hasattr(data, "edge_index")
     space = coordinates_of(run.model.encoder)
     selection = result["selection"]
     trivial = {selection: result["trivial"]} if result["trivial"] else None
@@ -61,18 +61,24 @@ def write_report_of(run: "Run", path: Path) -> None:
     write_report(
         path,
         f"{config['model']['name']}: {_TASKS[run.task.name]} on {name}",
-        {part: value for part, value in config.items() if part not in ("facts", "versions", "format")},
+        _settings(config),
         result["metrics"],
         run.history,
         project_to_disk(run.embeddings.numpy(), space),
         labels_of(run, data),
-        data.edge_index.numpy() if one_graph else None,
+        data.edge_index.numpy() if is_graph(data) else None,
         trivial,
         list(getattr(data, "notes", None) or []),
         ids=_ids(data, len(run.embeddings)),
         selected_by=f"val_{selection}",
         best_epoch=result["best_epoch"],
     )
+
+
+def _settings(config: dict[str, Any]) -> dict[str, Any]:
+    """What was set, without what was found out."""
+    shown = {part: value for part, value in config.items() if part not in ("facts", "versions", "format")}
+    return shown | {"data": {key: value for key, value in config["data"].items() if key != "fingerprint"}}
 
 
 _TASKS = {"lp": "link prediction", "nc": "node classification", "gc": "graph classification"}

@@ -36,7 +36,7 @@ def describe(
     return {
         "format": FORMAT,
         "seed": seed,
-        "data": {**source, "fingerprint": fingerprint(data)},
+        "data": {**_as_toml(source), "fingerprint": fingerprint(data)},
         "task": {"name": task.name, **plain_options(asdict(task))},
         "model": describe_encoder(encoder),
         "training": plain_options(asdict(settings)),
@@ -46,10 +46,18 @@ def describe(
 
 
 def describe_encoder(encoder: nn.Module) -> dict[str, Any]:
-    if not isinstance(encoder, Pretrained) or type(encoder) not in ENCODERS.values():
+    """The name and the options of an encoder; of one that has something of the user's own, the name alone."""
+    if not isinstance(encoder, Pretrained) or type(encoder) not in ENCODERS.values() or not encoder.is_plain():
         return {"name": type(encoder).__name__, "own": True}
     config = plain_options(encoder.plain_config())
     return {"name": encoder.name, **{name: value for name, value in config.items() if name != "in_features"}}
+
+
+def _as_toml(source: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value if isinstance(value, str | bool | int | float) else str(value)
+        for name, value in plain_options(source).items()
+    }
 
 
 def class_names(data: Any, num_classes: int) -> list[str]:
@@ -72,7 +80,7 @@ def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable
     options = dict(section)
     name = options.pop("name", None)
     if options.get("own"):
-        raise DataError(f"the model {name} is a class of your own; pass it as model= to load the run")
+        raise DataError(f"the model {name} has something of your own; pass what makes it as model= to load the run")
     if name not in ENCODERS:
         raise DataError(f"{where} name={name!r} is not a model; {suggestion(str(name), ENCODERS)}")
     kind = ENCODERS[name]

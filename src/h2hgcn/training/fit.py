@@ -2,32 +2,28 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import torch
 from torch import nn
 
-from h2hgcn.datasets.graph_file import save_graph
+from h2hgcn.datasets.graph_file import is_graph, save_graph
+from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.errors import DataError
-from h2hgcn.models import H2HGCN
 from h2hgcn.tasks.problem import Model, Problem, Task
-from h2hgcn.training.curves import TensorBoardCurves
+from h2hgcn.training.building import EncoderFactory, build_model
+from h2hgcn.training.curves import TensorBoardCurves, check_tensorboard
 from h2hgcn.training.description import describe
 from h2hgcn.training.folder import RunFolder, metrics_line
-from h2hgcn.training.loop import EpochReport, is_over, train
+from h2hgcn.training.loading import load_run
+from h2hgcn.training.loop import EpochReport, evaluate, is_over, train
 from h2hgcn.training.optimizers import StiefelOptimizer, build_optimizer
-from h2hgcn.training.run import Run, load_run, result_of
-from h2hgcn.training.seeds import torch_seeded
+from h2hgcn.training.run import Run
 from h2hgcn.training.settings import TrainingSettings
 from h2hgcn.training.state import TrainingState, load_checkpoint, save_checkpoint
 from h2hgcn.training.threads import limited_threads
-
-EncoderFactory = Callable[[int], nn.Module]
-
-DEFAULT_DIM = 64
 
 
 def fit(
@@ -59,53 +55,28 @@ def fit(
         should_stop: Asked before every epoch; if it says so, the state is saved and the run returned as it is.
     """
     settings = settings or TrainingSettings()
+    check_seed(seed)
+    seed = int(seed)
+    if tensorboard:
+        check_tensorboard(folder)
+    if not hasattr(task, "bind"):
+        raise DataError(f"task is {task!r}; pass LinkPrediction(), NodeClassification() or GraphClassification()")
     problem = task.bind(data)
-    built = _build(model, problem, settings, seed)
+    built = build_model(model, problem, settings, seed)
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
     training = _Training(problem, built, settings, seed, on_epoch, should_stop)
     with limited_threads(settings, problem, built.encoder):
         if folder is None:
-            if tensorboard:
-                raise DataError("TensorBoard's files go to the folder of the run; pass folder=")
             return training.run(task, data, config)
         place = RunFolder(folder)
         with place.locked():
             place.prepare(config, force)
             if place.read_result() is not None:
-                return load_run(folder, data, model if _is_factory(model) else None, str(settings.torch_device()))
-            if hasattr(data, "edge_index") and not place.graph.exists():
+                return load_run(folder, data, lambda in_features: built.encoder, str(settings.torch_device()))
+            if is_graph(data) and not place.graph.exists():
                 save_graph(place.graph, data)
             training.keep_in(place, tensorboard)
             return training.run(task, data, config)
-
-
-def _is_factory(model: Any) -> bool:
-    return model is not None and (isinstance(model, type) or not isinstance(model, nn.Module))
-
-
-def _build(model: EncoderFactory | nn.Module | None, problem: Problem, settings: TrainingSettings, seed: int) -> Model:
-    with torch_seeded(seed), _default_dtype(settings.torch_dtype()):
-        if model is None:
-            encoder: nn.Module = H2HGCN(problem.in_features, DEFAULT_DIM)
-        elif isinstance(model, nn.Module):
-            encoder = model
-        else:
-            encoder = model(problem.in_features)
-        built = problem.build(encoder)
-    device = settings.torch_device()
-    problem.to(device)
-    return built.to(device, settings.torch_dtype())
-
-
-@contextmanager
-def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """Weights are born in their precision: orthonormal ones do not become so by conversion."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 class _Training:
@@ -156,7 +127,7 @@ class _Training:
         finished = is_over(self.state, self.settings)
         if self.state.best_weights:
             self.model.load_state_dict(self.state.best_weights)
-        result = result_of(self.state, self.problem, self.model.eval(), finished)
+        result = _result_of(self.state, self.problem, self.model.eval(), finished)
         folder = None if self.folder is None else self.folder.path
         run = Run(self.model, task, config, result, self.history, data, self.problem, folder)
         if finished and self.folder is not None:
@@ -182,3 +153,23 @@ class _Training:
         self.state.metrics_bytes = self.metrics.tell()
         save_checkpoint(self.folder.checkpoint, self.state, self.model, self.optimizer)
         self.last_checkpoint = time.monotonic()
+
+
+def _result_of(state: TrainingState, problem: Problem, model: Model, finished: bool) -> dict[str, Any]:
+    """What ``result.json`` holds. The test part is looked at when training is over, and not before."""
+    metrics = {"val": state.best}
+    trivial = None
+    if finished:
+        metrics["test"] = evaluate(problem, model, "test")
+        trivial = problem.trivial("test")
+    return {
+        "finished": finished,
+        "selection": problem.selection_metric,
+        "metrics": metrics,
+        "trivial": trivial,
+        "best_epoch": state.best_epoch,
+        "epochs": state.epoch,
+        "stopped_early": state.stopped_early,
+        "seconds": round(state.seconds, 2),
+        "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
+    }

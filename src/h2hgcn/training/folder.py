@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EDQUOT, EIO, ENOSPC
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,10 +17,9 @@ from h2hgcn.models.pretrained import read_config
 # Raised when the meaning of a file changes.
 FORMAT = 1
 
-_FILES = (
-    "config.toml", "metrics.jsonl", "model.safetensors", "graph.safetensors", "embeddings.parquet", "report.html",
-    "result.json", "checkpoint/latest.safetensors",
-)  # fmt: skip
+_SECTIONS = ("format", "seed", "data", "task", "model", "training", "facts", "versions")
+# Settings that the result does not depend on.
+_FREE = ("checkpoint_seconds",)
 
 
 class RunFolder:
@@ -40,14 +40,17 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Within, no other process trains in this folder; the lock goes with the process, however it ends."""
-        if self.path.exists() and not self.path.is_dir():
-            raise DataError(f"{self.path} is a file; choose a folder for the run")
-        self.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.path / ".lock", timeout=0)
         try:
+            self._check_place()
+            self.path.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout:
             raise DataError(f"another process trains in {self.path}; wait for it, or choose another folder") from None
+        except OSError as error:
+            if error.errno in (ENOSPC, EDQUOT, EIO):
+                raise
+            raise DataError(f"{self.path} cannot be written to ({error.strerror}); choose another folder") from error
         try:
             yield
         finally:
@@ -55,16 +58,11 @@ class RunFolder:
 
     def prepare(self, config: dict[str, Any], force: bool) -> None:
         """Makes the folder this run's: a new one, or one where the same run was begun."""
-        if self.config.exists() and force:
-            self._clear()
-        if self.config.exists():
+        self._remove_remains()
+        if self.config.exists() and not force:
             self._check_same(config)
             return
-        others = [item.name for item in self.path.iterdir() if not item.name.startswith(".")]
-        if others:
-            raise DataError(
-                f"{self.path} is not empty and not a run (it holds {sorted(others)[0]}); choose another folder"
-            )
+        self._clear()
         with atomic_write(self.config) as file:
             file.write(b"# Run it again: h2hgcn train --config config.toml --out FOLDER\n")
             tomli_w.dump(config, file)
@@ -77,6 +75,9 @@ class RunFolder:
                 f"{self.config} has the format {config.get('format')}, but this version of h2hgcn reads {FORMAT}; "
                 "use the version that is named there, or train again"
             )
+        for section in _SECTIONS:
+            if section not in config:
+                raise DataError(f"{self.config} is damaged: it has no {section!r}; restore it, or train again")
         return config
 
     def read_result(self) -> dict[str, Any] | None:
@@ -86,7 +87,7 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise DataError(f"{self.result} is damaged ({error}); delete it and run the same command again") from None
+            raise DataError(f"{self.result} is damaged ({error}); {self.made_anew(self.result)}") from None
         return result
 
     def write_result(self, result: dict[str, Any]) -> None:
@@ -101,44 +102,72 @@ class RunFolder:
         try:
             return [json.loads(line) for line in lines]
         except ValueError as error:
-            raise DataError(f"{self.metrics} is damaged ({error})") from None
+            raise DataError(
+                f"{self.metrics} is damaged ({error}); a finished run goes without it if you delete it, another has "
+                "to begin anew with --force"
+            ) from None
 
     def open_metrics(self, length: int) -> BinaryIO:
         """The file of epochs, cut back to what a checkpoint knows of."""
         file = self.metrics.open("ab")
         if file.tell() < length:
             file.close()
-            raise DataError(f"{self.metrics} is shorter than the checkpoint knows it; run anew with --force")
+            raise DataError(f"{self.metrics} is shorter than the checkpoint knows it; begin anew with --force")
         file.truncate(length)
+        file.seek(length)
         return file
+
+    def made_anew(self, file: Path) -> str:
+        """The advice for a file that follows from the checkpoint."""
+        which = str(file) if file == self.result else f"{file} and {self.result}"
+        return f"delete {which} and run the same command again, which makes it anew"
+
+    def _check_place(self) -> None:
+        """Refuses what is no run before anything is written there."""
+        if self.path.exists() and not self.path.is_dir():
+            raise DataError(f"{self.path} is a file; choose a folder for the run")
+        if not self.path.exists() or self.config.exists():
+            return
+        others = sorted(item.name for item in self.path.iterdir() if not item.name.startswith("."))
+        if others:
+            raise DataError(f"{self.path} is not empty and not a run (it holds {others[0]}); choose another folder")
 
     def _check_same(self, config: dict[str, Any]) -> None:
         there = self.read_config()
         difference = _difference(there, config)
         if difference:
             raise DataError(
-                f"{self.path} holds a run with other settings ({difference}); choose another folder, or run anew "
+                f"{self.path} holds a run with other settings ({difference}); choose another folder, or begin anew "
                 "with --force"
             )
 
+    def _files(self) -> tuple[Path, ...]:
+        """What a run writes, except for the configuration; the result first, which says that the others are whole."""
+        return (self.result, self.report, self.embeddings, self.model, self.graph, self.metrics, self.checkpoint)
+
     def _clear(self) -> None:
-        """Deletes what a run wrote, and nothing else; the configuration last, so that a crash leaves a run."""
-        for file in (self.path / "tensorboard").glob("events.out.tfevents.*"):
-            file.unlink()
-        for name in reversed(_FILES):
-            (self.path / name).unlink(missing_ok=True)
+        """Deletes what a run wrote, and nothing else. The configuration stays, so that a crash leaves a run."""
+        for file in (*self._files(), *self.tensorboard.glob("events.out.tfevents.*")):
+            file.unlink(missing_ok=True)
+
+    def _remove_remains(self) -> None:
+        """Deletes what writers that were killed have left; under the lock no other one is at work."""
+        for file in (self.config, *self._files()):
+            for part in file.parent.glob(f".{file.name}.*.part"):
+                part.unlink()
 
 
 def _difference(there: dict[str, Any], given: dict[str, Any]) -> str:
     """The first setting that differs, as words."""
     for section in ("data", "task", "model", "training", "seed"):
         old, new = there.get(section), given.get(section)
-        if old == new:
-            continue
         if not isinstance(old, dict) or not isinstance(new, dict):
-            return f"{section} is {old} there and {new} now"
-        key = next(key for key in (*old, *new) if old.get(key) != new.get(key))
-        return f"{section}.{key} is {old.get(key)} there and {new.get(key)} now"
+            if old != new:
+                return f"{section} is {old} there and {new} now"
+            continue
+        for key in (*old, *new):
+            if old.get(key) != new.get(key) and key not in _FREE:
+                return f"{section}.{key} is {old.get(key)} there and {new.get(key)} now"
     return ""
 
 

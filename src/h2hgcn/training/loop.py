@@ -1,7 +1,8 @@
 """The loop: epochs, validation, the choice of the best, and what to say when numbers go bad."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
+from h2hgcn.errors import NonFiniteError
 from h2hgcn.tasks.problem import Metrics, Model, Problem
 from h2hgcn.training.optimizers import StiefelOptimizer
 from h2hgcn.training.seeds import epoch_random, torch_seeded
@@ -16,8 +18,8 @@ from h2hgcn.training.settings import TrainingSettings
 from h2hgcn.training.state import TrainingState
 
 
-class NonFiniteLossError(ArithmeticError):
-    """Training met NaN or infinity; weights and checkpoints are as they were before."""
+class NonFiniteLossError(NonFiniteError):
+    """Training met NaN or infinity; the message says where, and checkpoints are as they were before."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,14 @@ def train(
         factor = settings.rate_factor(state.epoch)
         for group, rate in zip(optimizer.param_groups, rates, strict=True):
             group["lr"] = rate * factor
-        with torch_seeded(seed, state.epoch, device):
-            random = epoch_random(seed, state.epoch)
-            loss = _run_epoch(problem, model, optimizer, settings, problem.batches(random))
+        with _watched(model, state.epoch + 1):
+            with torch_seeded(seed, state.epoch, device):
+                random = epoch_random(seed, state.epoch)
+                loss = _run_epoch(problem, model, optimizer, settings, problem.batches(random))
+            due = (state.epoch + 1) % settings.eval_every == 0 or state.epoch + 1 == settings.epochs
+            val = evaluate(problem, model, "val") if due else None
         state.epoch += 1
-        val = None
-        if state.epoch % settings.eval_every == 0 or state.epoch == settings.epochs:
-            val = evaluate(problem, model, "val")
+        if val is not None:
             state.improve(val, problem.selection_metric, model)
             waited = state.epoch - state.best_epoch
             state.stopped_early = settings.patience is not None and waited >= settings.patience
@@ -98,11 +101,11 @@ def _run_epoch(
     for batch in batches:
         optimizer.zero_grad()
         loss = problem.loss(model, batch)
-        _check_loss(loss, model)
+        _check_finite("the loss", loss)
         loss.backward()
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         norm = get_total_norm(gradients)
-        _check_gradients(norm, model)
+        _check_finite("the norm of the gradient", norm)
         if settings.clip_norm is not None:
             clip_grads_with_norm_(parameters, settings.clip_norm, norm)
         optimizer.step()
@@ -110,26 +113,33 @@ def _run_epoch(
     return float(torch.stack(losses).mean())
 
 
-def _check_loss(loss: Tensor, model: nn.Module) -> None:
-    if bool(loss.detach().isfinite()):
-        return
-    bad = [name for name, parameter in model.named_parameters() if not bool(parameter.isfinite().all())]
-    where = (
-        f"the parameter {bad[0]} holds NaN or infinity" if bad else "all parameters are finite, so the data overflow"
-    )
-    raise NonFiniteLossError(f"the loss is {loss.item()}: {where}; {_ADVICE}")
+def _check_finite(what: str, value: Tensor) -> None:
+    if not bool(value.detach().isfinite()):
+        raise NonFiniteError(f"{what} is {value.item()}")
 
 
-def _check_gradients(norm: Tensor, model: nn.Module) -> None:
-    if bool(norm.isfinite()):
-        return
-    bad = [
-        name
-        for name, parameter in model.named_parameters()
-        if parameter.grad is not None and not bool(parameter.grad.isfinite().all())
-    ]
-    what = f"the gradient of {bad[0]} holds NaN or infinity" if bad else "the norm of the gradient overflows"
-    raise NonFiniteLossError(f"{what}; {_ADVICE}")
+@contextmanager
+def _watched(model: nn.Module, epoch: int) -> Iterator[None]:
+    """Whoever notices within that numbers went bad, the message says where that is and what to try."""
+    try:
+        yield
+    except NonFiniteError as error:
+        raise NonFiniteLossError(f"epoch {epoch}: {error}: {_culprit(model)}; {_ADVICE}") from error
+
+
+def _culprit(model: nn.Module) -> str:
+    for name, parameter in model.named_parameters():
+        if not bool(parameter.isfinite().all()):
+            return f"the parameter {name} holds NaN or infinity"
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None and not bool(parameter.grad.isfinite().all()):
+            return f"the gradient of {name} holds NaN or infinity"
+    largest, name = max((float(parameter.detach().abs().max()), name) for name, parameter in _filled(model))
+    return f"all parameters are finite (the largest number is {largest:.3g}, in {name}), so the features overflow"
+
+
+def _filled(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    return ((name, parameter) for name, parameter in model.named_parameters() if parameter.numel())
 
 
 _ADVICE = "try a lower lr, clip_norm=1, scaling='standard' for the features, or dtype='float64'"

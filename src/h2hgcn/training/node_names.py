@@ -18,16 +18,19 @@ class NodeNames:
 
     def numbers(self, ids: Any, where: str = "the nodes") -> NDArray[np.int64]:
         """The numbers of nodes that are named by id."""
-        wanted = np.asarray(ids)
+        try:
+            wanted = np.asarray(ids)
+        except ValueError:
+            raise DataError(f"{where} are lists of different lengths; give one id after the other, or pairs") from None
         if not wanted.size:
             return np.zeros(wanted.shape, dtype=np.int64)
         if self.ids.dtype.kind == "U":
             wanted = wanted.astype(np.str_)
         elif wanted.dtype.kind not in "iu":
-            try:
-                wanted = wanted.astype(np.int64)
-            except ValueError:
-                raise DataError(f"{where}: {self._stranger(wanted)}, whose ids are integers") from None
+            flat = [_as_integer(given, where) for given in wanted.ravel().tolist()]
+            wanted = np.array(flat).reshape(wanted.shape)
+        if not len(self.ids):
+            raise DataError(f"{where}: the graph has no nodes")
         ordered = self.ids[self._order]
         places = np.searchsorted(ordered, wanted.ravel()).clip(max=len(ordered) - 1)
         unknown = ordered[places] != wanted.ravel()
@@ -38,5 +41,12 @@ class NodeNames:
             )
         return self._order[places].reshape(wanted.shape)
 
-    def _stranger(self, wanted: NDArray[Any]) -> str:
-        return f"{wanted.ravel()[0]} is not in the graph"
+
+def _as_integer(given: Any, where: str) -> np.int64:
+    """An id as it was given: texts are read, as a command line has nothing else."""
+    try:
+        if isinstance(given, str | int) and not isinstance(given, bool):
+            return np.int64(given)
+    except (ValueError, OverflowError):
+        pass
+    raise DataError(f"{where}: {given!r} is not in the graph, whose ids are integers")

@@ -1,25 +1,24 @@
 """A trained model with all that belongs to it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from h2hgcn.datasets.graph_file import load_saved_graph, save_graph
+from h2hgcn.datasets.graph_file import is_graph, save_graph
 from h2hgcn.embeddings import recommend_links
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_probabilities, link_probabilities
 from h2hgcn.tasks.problem import Model, Problem
-from h2hgcn.tensor_files import read_tensors, write_tensors
+from h2hgcn.tensor_files import write_tensors
 from h2hgcn.training.artifacts import coordinates_of, write_points, write_report_of
-from h2hgcn.training.description import encoder_factory, settings_from, task_from
 from h2hgcn.training.folder import RunFolder, metrics_line
 from h2hgcn.training.loop import evaluate
 from h2hgcn.training.node_names import NodeNames
-from h2hgcn.training.state import TrainingState, weights_of
+from h2hgcn.training.state import weights_of
 
 
 class Recommendation(NamedTuple):
@@ -96,7 +95,9 @@ class Run:
         return self.problem.points(self.model).cpu()
 
     def evaluate(self, part: str = "test") -> dict[str, float]:
-        """The metrics on a part of the data, computed anew."""
+        """The metrics on ``"val"`` or ``"test"``, computed anew."""
+        if part not in ("val", "test"):
+            raise DataError(f"part={part!r} is not known; use 'val' or 'test'")
         return evaluate(self.problem, self.model, part)
 
     def predict(self, what: Any = None, data: Any = None) -> Tensor:
@@ -156,11 +157,15 @@ class Run:
         graphs = self.data if graphs is None else graphs
         if graphs is None:
             raise DataError("the run does not hold its graphs; pass some: run.predict(graphs)")
-        chosen: Sequence[Any] = [graphs] if hasattr(graphs, "edge_index") else [graphs[k] for k in range(len(graphs))]
+        chosen: Sequence[Any] = [graphs] if is_graph(graphs) else [graphs[k] for k in range(len(graphs))]
+        if not chosen or not all(map(is_graph, chosen)):
+            raise DataError("pass a graph, a list of graphs, or a collection: PyG's Data")
         return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
 
     def save(self, path: str | Path) -> None:
         """Writes the folder of the run, which must be new or empty."""
+        if not self.finished:
+            raise DataError("the run is not finished; give fit a folder, where it is kept and goes on")
         folder = RunFolder(path)
         with folder.locked():
             if folder.config.exists():
@@ -175,57 +180,8 @@ class Run:
     def write(self, folder: RunFolder) -> None:
         """Writes what follows from the weights; the result, which says that all is there, comes last."""
         write_tensors(folder.model, weights_of(self.model), {"config": self.config})
-        if hasattr(self.data, "edge_index") and not folder.graph.exists():
+        if is_graph(self.data) and not folder.graph.exists():
             save_graph(folder.graph, self.data)
         write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
         write_report_of(self, folder.report)
         folder.write_result(self.result)
-
-
-def load_run(
-    path: str | Path, data: Any = None, model: Callable[[int], nn.Module] | None = None, device: str = "cpu"
-) -> Run:
-    """A finished run from its folder.
-
-    Args:
-        data: The data of the run. A single graph is in the folder; a collection is not, and only needed to evaluate.
-        model: Makes the encoder from a number of features, if it is a class of your own.
-        device: Where the model goes.
-    """
-    folder = RunFolder(path)
-    config = folder.read_config()
-    result = folder.read_result()
-    if result is None:
-        raise DataError(f"{path} holds a run that is not finished; run its command again to go on")
-    task = task_from(config["task"], f"{folder.config} [task]")
-    facts = config["facts"]
-    encoder = (model or encoder_factory(config["model"], f"{folder.config} [model]"))(facts["in_features"])
-    built = task.assemble(encoder, facts["in_features"], facts.get("num_classes"))
-    built.to(dtype=settings_from(config["training"]).torch_dtype())
-    try:
-        built.load_state_dict(read_tensors(folder.model)[0])
-    except RuntimeError as error:
-        raise DataError(f"{folder.model} does not fit {folder.config}: {error}") from None
-    if data is None and folder.graph.exists():
-        data = load_saved_graph(folder.graph)
-    return Run(built.to(device), task, config, result, folder.read_history(), data, folder=folder.path)
-
-
-def result_of(state: TrainingState, problem: Problem, model: Model, finished: bool) -> dict[str, Any]:
-    """What ``result.json`` holds. The test part is looked at when training is over, and not before."""
-    metrics = {"val": state.best}
-    trivial = None
-    if finished:
-        metrics["test"] = evaluate(problem, model, "test")
-        trivial = problem.trivial("test")
-    return {
-        "finished": finished,
-        "selection": problem.selection_metric,
-        "metrics": metrics,
-        "trivial": trivial,
-        "best_epoch": state.best_epoch,
-        "epochs": state.epoch,
-        "stopped_early": state.stopped_early,
-        "seconds": round(state.seconds, 2),
-        "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
-    }

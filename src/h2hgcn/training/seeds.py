@@ -8,7 +8,8 @@ import torch
 
 
 def _sequence(seed: int, epoch: int | None) -> np.random.SeedSequence:
-    return np.random.SeedSequence([seed] if epoch is None else [seed, epoch])
+    """Of the weights, or of an epoch; keys, since ``[seed, 0]`` as the seed would be the same as ``[seed]``."""
+    return np.random.SeedSequence(seed, spawn_key=(0,) if epoch is None else (1, epoch))
 
 
 def epoch_random(seed: int, epoch: int) -> np.random.RandomState:
@@ -19,7 +20,13 @@ def epoch_random(seed: int, epoch: int) -> np.random.RandomState:
 @contextmanager
 def torch_seeded(seed: int, epoch: int | None = None, device: torch.device | None = None) -> Iterator[None]:
     """Within, PyTorch draws (weights, or dropout in an epoch) from the seed; the caller's own state is left alone."""
-    devices = [device] if device is not None and device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(int(_sequence(seed, epoch).generate_state(1, np.uint64)[0] >> np.uint64(1)))
+    number = int(_sequence(seed, epoch).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    on_cuda = device is not None and device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_cuda else []):
+        torch.default_generator.manual_seed(number)
+        if on_cuda:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(number)
+        elif device is not None and device.type == "mps":
+            torch.mps.manual_seed(number)
         yield

@@ -2,15 +2,20 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 
 from h2hgcn.errors import DataError
+from h2hgcn.options import NONE, conform, require
 
 Schedule = Literal["constant", "cosine", "step"]
 Dtype = Literal["float32", "float64"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
+
+
+# Beyond it, the optimisers' own arithmetic overflows in float32.
+_LARGEST = 1e30
 
 
 @dataclass(frozen=True)
@@ -50,20 +55,14 @@ class TrainingSettings:
     checkpoint_seconds: float = 5.0
 
     def __post_init__(self) -> None:
-        for name, choices in (("schedule", Schedule), ("dtype", Dtype), ("device", Device)):
-            if getattr(self, name) not in get_args(choices):
-                known = ", ".join(get_args(choices))
-                raise DataError(f"training.{name}={getattr(self, name)!r} is not known; use one of {known}")
-        for name in ("epochs", "eval_every", "decay_every"):
-            if getattr(self, name) < 1:
-                raise DataError(f"training.{name}={getattr(self, name)} must be at least 1")
-        for name in ("patience", "threads"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise DataError(f"training.{name}={getattr(self, name)} must be at least 1, or 'none'")
-        for name in ("lr", "stiefel_lr", "clip_norm"):
-            value = getattr(self, name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise DataError(f"training.{name}={value} must be a positive number")
+        conform(self, "[training]")
+        counts = ("epochs", "eval_every", "decay_every")
+        require(self, "training", counts, lambda n: n >= 1, "must be at least 1")
+        require(self, "training", ("patience", "threads"), lambda n: n >= 1, f"must be at least 1, or {NONE!r}")
+        rates = ("lr", "stiefel_lr", "clip_norm", "lr_decay")
+        require(self, "training", rates, lambda value: 0 < value <= _LARGEST, f"must be positive, {_LARGEST:g} at most")
+        others = ("weight_decay", "checkpoint_seconds")
+        require(self, "training", others, lambda value: 0 <= value < math.inf, "must be 0 or more")
 
     def rate_factor(self, epoch: int) -> float:
         """What learning rates are multiplied with in an epoch, the first of which is 0."""

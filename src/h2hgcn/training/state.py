@@ -53,15 +53,18 @@ def save_checkpoint(path: Path, state: TrainingState, model: nn.Module, optimize
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: StiefelOptimizer) -> TrainingState:
     """Brings model and optimisers to the state of a checkpoint."""
-    tensors, about = read_tensors(path)
-    advice = f"{path} is of another model or other settings; train to another folder, or anew with force"
+    tensors, about = read_tensors(path, "train to another folder, or anew with --force")
     try:
         model.load_state_dict(part_of(tensors, "model."))
         _restore(optimizer, part_of(tensors, "optimizer."), about["numbers"])
         state = TrainingState(**about["state"])
+        state.best_weights = part_of(tensors, "best.")
+        if state.best and state.best_weights.keys() != model.state_dict().keys():
+            raise KeyError("best")
     except (RuntimeError, KeyError, TypeError, ValueError) as error:
-        raise DataError(advice) from error
-    state.best_weights = part_of(tensors, "best.")
+        raise DataError(
+            f"{path} is of another model or other settings; train to another folder, or anew with --force"
+        ) from error
     return state
 
 

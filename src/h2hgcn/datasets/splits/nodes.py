@@ -40,7 +40,7 @@ def split_nodes(
     val = published[0] if val is None else val
     test = published[1] if test is None else test
     check_fractions(val, test)
-    labels = _labels(graph)
+    labels = node_labels(graph)
     if protocol == "legacy":
         split = _legacy(labels, val, test, seed)
         _warn_of_overlap(split)
@@ -48,12 +48,13 @@ def split_nodes(
     return _stratified(labels, val, test, seed)
 
 
-def _labels(graph: Any) -> NDArray[np.int64]:
+def node_labels(graph: Any) -> NDArray[np.int64]:
+    """The class of each node, known to be one integer each."""
     if graph.y is None:
         raise DataError("the graph has no labels (y); node classification needs them")
     if graph.y.dim() != 1:
         raise DataError(f"labels must be one class a node, but y has shape {tuple(graph.y.shape)}")
-    labels: NDArray[np.int64] = graph.y.cpu().numpy()
+    labels = graph.y.cpu().numpy()
     if labels.dtype.kind not in "iu" or len(labels) != graph.num_nodes:
         raise DataError(
             f"y is {labels.dtype} of length {len(labels)}; it takes an integer for each of {graph.num_nodes} nodes"
@@ -64,7 +65,7 @@ def _labels(graph: Any) -> NDArray[np.int64]:
         )
     if (labels == UNLABELLED).all():
         raise DataError("no node has a label")
-    return labels
+    return labels.astype(np.int64, copy=False)
 
 
 def _stratified(labels: NDArray[np.int64], val: float, test: float, seed: int) -> NodeSplit:

@@ -84,7 +84,7 @@ class AbsentPairs:
         if count and not absent:
             raise DataError(
                 f"all {len(self.space)} pairs of nodes are edges, so that there is none to train against; use a graph "
-                "that is not complete, or for classes link_weight=0"
+                "that is not complete"
             )
         numbers = np.sort(random.randint(0, max(absent, 1), count, dtype=np.int64))
         return self.space.pairs(nth_absent(self.present, numbers))

@@ -1,0 +1,35 @@
+"""Features at the door: what every task and every new graph has to bring."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from h2hgcn.datasets import DataError, task_features
+
+
+def node_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Tensor:
+    """``task_features`` of a graph, known to be good."""
+    check_features(graph)
+    return as_floats(task_features(graph, task, edge_index))
+
+
+def check_features(graph: Any, what: str = "the graph") -> None:
+    """Raises unless a graph has features: a finite row of numbers for each node."""
+    x = getattr(graph, "x", None)
+    if x is None:
+        raise DataError(f"{what} has no features (x); give it some, or let load_graph make them from the graph")
+    if not isinstance(x, Tensor) or x.dim() != 2 or x.is_complex() or x.shape[1] < 1:
+        shape = f" of shape {tuple(x.shape)}" if hasattr(x, "shape") else ""
+        raise DataError(f"the features (x) of {what} are a {type(x).__name__}{shape}; pass a tensor (nodes, features)")
+    if len(x) != graph.num_nodes:
+        raise DataError(f"{what} has {graph.num_nodes} nodes, but {len(x)} rows of features (x); give each node one")
+    values = x if x.layout == torch.strided else x.to_sparse_coo().coalesce().values()
+    if not bool(values.isfinite().all()):
+        where = f", first in row {int((~x.isfinite()).any(1).nonzero()[0])}" if x.layout == torch.strided else ""
+        raise DataError(f"the features (x) of {what} hold NaN or infinity{where}; mend or drop them")
+
+
+def as_floats(x: Tensor) -> Tensor:
+    """Whole numbers and halves in single precision; a mean, say, could not be subtracted from whole numbers."""
+    return x if x.dtype in (torch.float32, torch.float64) else x.float()

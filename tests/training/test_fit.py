@@ -1,0 +1,234 @@
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from runs import TASKS, Flat, curve, last_weights, same_weights, shapes, small_data, small_fit
+from torch_geometric.data import Data, InMemoryDataset
+
+from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.errors import DataError
+from h2hgcn.models import H2HGCN
+from h2hgcn.tasks import LinkPrediction, NodeClassification
+
+EVERY_TASK = pytest.mark.parametrize("task", TASKS)
+
+
+@EVERY_TASK
+def test_the_seed_decides_on_everything(task):
+    first, again, other = (small_fit(task, seed=seed) for seed in (3, 3, 4))
+    assert same_weights(first, again)
+    assert curve(first) == curve(again)
+    assert first.metrics == again.metrics
+    assert not same_weights(first, other)
+
+
+@EVERY_TASK
+def test_a_run_says_what_came_out(task):
+    run = small_fit(task)
+    assert run.finished
+    assert [row["epoch"] for row in run.history] == [1, 2, 3, 4]
+    selection = run.result["selection"]
+    best = max(run.history, key=lambda row: row["val"][selection])
+    assert run.result["best_epoch"] == best["epoch"]
+    assert run.metrics["val"] == best["val"] == run.evaluate("val")
+    assert run.metrics["test"] == run.evaluate("test")
+    assert run.result["trivial"]
+    assert all(0 <= score <= 1 for score in run.result["trivial"].values())
+    assert run.result["parameters"] == sum(p.numel() for p in run.model.parameters() if p.requires_grad)
+
+
+@EVERY_TASK
+def test_evaluation_does_not_touch_training(task, tmp_path):
+    often, seldom = (
+        small_fit(task, epochs=5, settings={"patience": None, "eval_every": every}, folder=tmp_path / str(every))
+        for every in (1, 5)
+    )
+    assert [row["epoch"] for row in seldom.history if "val" in row] == [5]
+    assert [row["loss"] for row in often.history] == [row["loss"] for row in seldom.history]
+    first, second = last_weights(tmp_path / "1"), last_weights(tmp_path / "5")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@EVERY_TASK
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"dtype": "float64"},
+        {"schedule": "cosine", "clip_norm": 0.5},
+        {"schedule": "step", "decay_every": 1, "stiefel_method": "radam", "stiefel_lr": 0.05},
+    ],
+    ids=["float64", "cosine", "step"],
+)
+def test_settings_reach_the_loop(task, settings):
+    run = small_fit(task, settings=settings)
+    assert not same_weights(run, small_fit(task))
+    dtype = getattr(torch, settings.get("dtype", "float32"))
+    assert all(value.dtype == dtype for value in run.model.state_dict().values())
+    assert run.embeddings.dtype == dtype
+    lr = [row["lr"] for row in run.history]
+    assert lr == pytest.approx({
+        "cosine": [0.01, 0.01 * (2 + 2**0.5) / 4, 0.005, 0.01 * (2 - 2**0.5) / 4],
+        "step": [0.01, 0.005, 0.0025, 0.00125],
+    }.get(settings.get("schedule"), [0.01] * 4))  # fmt: skip
+
+
+def test_float64_weights_are_orthonormal_to_float64():
+    weight = small_fit(settings={"dtype": "float64"}).model.encoder.convs[0].linear.weight
+    torch.testing.assert_close(weight.mT @ weight, torch.eye(4, dtype=torch.float64), atol=1e-14, rtol=0)
+
+
+def test_patience():
+    run = small_fit("nc", epochs=50, settings={"patience": 3, "eval_every": 2, "lr": 1e-9})
+    assert run.result["stopped_early"]
+    assert run.result["best_epoch"] == 2
+    assert run.result["epochs"] == 6
+
+
+def test_class_weights_change_the_loss():
+    weighted = small_fit(NodeClassification(num_centroids=6, class_weights=True))
+    assert weighted.history[0]["loss"] != small_fit("nc").history[0]["loss"]
+
+
+@EVERY_TASK
+def test_the_caller_is_left_alone(task, tmp_path):
+    def surroundings():
+        return (
+            torch.get_rng_state(),
+            np.random.get_state()[1].copy(),
+            torch.get_default_dtype(),
+            torch.get_num_threads(),
+        )
+
+    torch.set_num_threads(2)
+    before = surroundings()
+    for folder in (None, tmp_path / "run", tmp_path / "run"):  # the last one is only loaded
+        small_fit(task, settings={"dtype": "float64", "threads": 1}, folder=folder)
+        after = surroundings()
+        assert torch.equal(before[0], after[0])
+        assert np.array_equal(before[1], after[1])
+        assert before[2:] == after[2:]
+
+
+def test_the_callers_default_dtype_does_not_matter():
+    expected = small_fit()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert same_weights(expected, small_fit())
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_nodes_without_a_label_are_in_no_part():
+    graph = generate_disease(200)
+    graph.y[::3] = -1
+    graph.y = graph.y.int()
+    run = small_fit("nc", graph)
+    split = run.problem.split
+    assert set(np.concatenate([split.train, split.val, split.test])) == set(np.flatnonzero(graph.y >= 0))
+    assert run.predict().shape == (200, 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float16, torch.float64])
+def test_features_of_any_type_are_scaled_as_floats(dtype):
+    """A mean that is made a whole number first would be another one."""
+    graph = generate_disease(200)
+    graph.x = (graph.x * 10).round()
+    task = LinkPrediction(scaling="standard")
+    expected = small_fit(task, graph.clone())
+    graph.x = graph.x.to(dtype)
+    torch.testing.assert_close(small_fit(task, graph).embeddings, expected.embeddings)
+
+
+def test_sparse_features():
+    graph = generate_disease(200)
+    dense = small_fit("lp", graph.clone())
+    graph.x = graph.x.to_sparse_coo()
+    run = small_fit("lp", graph)
+    torch.testing.assert_close(run.embeddings, dense.embeddings)
+    assert run.result["trivial"] == pytest.approx(dense.result["trivial"])
+
+
+def test_collections_of_pytorch_geometric():
+    class Shapes(InMemoryDataset):
+        def __init__(self, graphs):
+            super().__init__()
+            self.data, self.slices = self.collate(graphs)
+
+    ours = shapes()
+    assert same_weights(small_fit("gc", ours), small_fit("gc", Shapes(list(ours))))
+
+
+def test_an_encoder_can_be_given_as_it_is(tmp_path):
+    encoder = Flat(16)
+    run = small_fit(model=encoder, folder=tmp_path / "run")
+    assert run.model.encoder is encoder
+    again = small_fit(model=Flat(16), folder=tmp_path / "run")
+    assert same_weights(run, again)
+
+
+def test_an_activation_of_ones_own(tmp_path):
+    make = partial(H2HGCN, dim=4, activation=lambda b: b / 2)
+    run = small_fit(model=make, folder=tmp_path / "run")
+    assert same_weights(run, small_fit(model=make, folder=tmp_path / "run"))
+
+
+def without_features():
+    graph = generate_disease(60)
+    graph.x = None
+    graph.num_nodes = 60
+    return graph
+
+
+def with_features(change):
+    graph = generate_disease(60)
+    graph.x = change(graph.x)
+    return graph
+
+
+def spoilt(x):
+    x[7, 2] = float("nan")
+    return x
+
+
+def masked():
+    graph = generate_disease(60)
+    for number, part in enumerate(("train", "val", "test")):
+        graph[f"{part}_mask"] = torch.arange(60) % 3 == number
+    graph.y[4] = -1
+    return graph
+
+
+def complete():
+    index = torch.ones(6, 6).triu(1).nonzero().T
+    return Data(x=torch.randn(6, 2), edge_index=torch.cat([index, index.flip(0)], 1), y=torch.arange(6) % 2)
+
+
+BAD = [
+    ({"task": "link"}, "task is 'link'"),
+    ({"seed": -1}, "seed=-1"),
+    ({"seed": 0.5}, "seed=0.5"),
+    ({"model": "h2h-gcn"}, "model is 'h2h-gcn'"),
+    ({"model": H2HGCN}, "the model cannot be made: .*dim"),
+    ({"model": partial(H2HGCN, dim=0)}, "dim=0"),
+    ({"model": lambda n: torch.nn.Linear(n, 3)}, "the encoder is a Linear"),
+    ({"model": partial(Flat, space="sphere")}, "'sphere' is not known"),
+    ({"model": lambda n: None}, "the encoder is a NoneType"),
+    ({"tensorboard": True}, "pass folder="),
+    ({"data": without_features()}, "has no features"),
+    ({"data": with_features(lambda x: x.numpy())}, "ndarray of shape"),
+    ({"data": with_features(lambda x: x[:, 0])}, "pass a tensor"),
+    ({"data": with_features(spoilt)}, "NaN or infinity, first in row 7"),
+    ({"data": with_features(lambda x: spoilt(x).to_sparse_coo())}, "NaN or infinity"),
+    ({"task": "nc", "data": without_features()}, "has no features"),
+    ({"task": NodeClassification(protocol="planetoid"), "data": masked()}, "node 4 is in the val part, but"),
+    ({"task": NodeClassification(val=0.34, test=0.34), "data": complete()}, "all pairs of nodes are linked"),
+    ({"task": "gc", "data": small_data()}, "not one graph"),
+    ({"task": "gc", "data": list(shapes())}, "list has no y"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "message"), BAD, ids=[str(number) for number in range(len(BAD))])
+def test_bad_input(options, message):
+    with pytest.raises(DataError, match=message):
+        small_fit(**options)

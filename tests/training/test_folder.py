@@ -1,0 +1,233 @@
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from filelock import FileLock, Timeout
+from runs import TASKS, Flat, change, curve, same_weights, small_data, small_fit
+
+from h2hgcn.embeddings import read_embeddings
+from h2hgcn.errors import DataError
+from h2hgcn.tasks import LinkPrediction
+from h2hgcn.training import load_run
+from h2hgcn.training.folder import RunFolder
+
+FILES = ["checkpoint", "config.toml", "embeddings.parquet", "graph.safetensors", "metrics.jsonl", "model.safetensors",
+         "report.html", "result.json"]  # fmt: skip
+
+
+def contents(folder):
+    """Every file and what is in it, but for the lock."""
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != ".lock"}
+
+
+def visible(folder):
+    return sorted(item.name for item in folder.iterdir() if not item.name.startswith("."))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    small_fit(folder=folder)
+    return folder
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_finished_run_is_complete_and_only_loaded_again(task, tmp_path):
+    folder = tmp_path / "deep" / "run"
+    run = small_fit(task, folder=folder)
+    assert visible(folder) == [name for name in FILES if task != "gc" or name != "graph.safetensors"]
+    before = contents(folder)
+    again = small_fit(task, folder=folder, on_epoch=lambda *_: pytest.fail("trained again"))
+    assert contents(folder) == before
+    assert same_weights(run, again)
+    assert again.result == run.result
+    assert again.evaluate() == run.metrics["test"]
+    written = read_embeddings(folder / "embeddings.parquet")
+    np.testing.assert_allclose(written.points, run.embeddings.numpy(), rtol=1e-6)
+    labels = small_data(task).y.tolist()
+    assert written.labels.tolist() == [str(label) for label in labels]
+
+
+HOLDER = """
+import sys, time
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_folder_in_use(tmp_path):
+    lock = tmp_path / ".lock"
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(lock)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        for force in (False, True):
+            with pytest.raises(DataError, match=r"another process trains in .*; wait for it"):
+                small_fit(folder=tmp_path, force=force)
+        assert not visible(tmp_path)
+        os.kill(process.pid, signal.SIGKILL)
+
+    def others_are_kept_out(*_):
+        with pytest.raises(Timeout):
+            FileLock(lock, timeout=0).acquire()
+
+    assert small_fit(folder=tmp_path, on_epoch=others_are_kept_out).finished
+
+
+def test_places_that_are_no_folder_for_a_run(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "thesis.txt").write_text("mine")
+    before = contents(tmp_path)
+    for name, message in (
+        ("file", "is a file; choose a folder"),
+        ("file/run", "cannot be written to .*; choose another folder"),
+        ("foreign", r"not empty and not a run \(it holds thesis.txt\)"),
+    ):
+        for force in (False, True):
+            with pytest.raises(DataError, match=message):
+                small_fit(folder=tmp_path / name, force=force)
+        run = small_fit()
+        with pytest.raises(DataError, match=message):
+            run.save(tmp_path / name)
+    assert contents(tmp_path) == before
+    assert not list(tmp_path.rglob(".lock"))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="permissions do not bind root")
+def test_a_read_only_folder(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        for folder in (tmp_path, tmp_path / "run"):
+            with pytest.raises(DataError, match="cannot be written to"):
+                small_fit(folder=folder)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def other_graph():
+    graph = small_data()
+    graph.x[0, 0] += 1
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": 1}, "seed is 0 there and 1 now"),
+        ({"epochs": 5}, "training.epochs is 4 there and 5 now"),
+        ({"settings": {"clip_norm": 1.0}}, "training.clip_norm is none there and 1.0 now"),
+        ({"task": LinkPrediction(message_share=0.25)}, "task.message_share is 0.5 there and 0.25 now"),
+        ({"task": "nc"}, "task.name is lp there and nc now"),
+        ({"model": Flat}, "model.name is h2h-gcn there and Flat now"),
+        ({"data": other_graph()}, "data.fingerprint is"),
+        ({"source": {"edges": "other.csv"}}, "data.memory is True there and None now"),
+    ],
+)
+def test_other_settings_are_refused_by_name(options, message, finished):
+    before = contents(finished)
+    with pytest.raises(DataError, match=rf"other settings \({message}.*\); choose another folder, or .*--force"):
+        small_fit(folder=finished, **options)
+    assert contents(finished) == before
+
+
+@pytest.mark.parametrize("options", [{"seed": 1}, {"task": "nc", "model": Flat}, {"task": "gc"}])
+def test_force_replaces_a_run(options, tmp_path):
+    small_fit(folder=tmp_path)
+    run = small_fit(folder=tmp_path, force=True, **options)
+    assert same_weights(run, small_fit(**options))
+    assert run.config == RunFolder(tmp_path).read_config()
+    assert (tmp_path / "graph.safetensors").exists() is (options.get("task") != "gc")
+
+
+def test_force_replaces_our_files_only(tmp_path):
+    small_fit(folder=tmp_path, tensorboard=True)
+    foreign = [tmp_path / "notes.txt", tmp_path / "checkpoint" / "mine", tmp_path / "tensorboard" / "mine"]
+    for file in foreign:
+        file.write_text("mine")
+    run = small_fit(folder=tmp_path, force=True, seed=1, epochs=2)
+    assert all(file.read_text() == "mine" for file in foreign)
+    assert visible(tmp_path) == sorted([*FILES, "notes.txt", "tensorboard"])
+    assert visible(tmp_path / "tensorboard") == ["mine"]
+    assert curve(load_run(tmp_path)) == curve(run) == curve(small_fit(seed=1, epochs=2))
+
+
+def test_a_run_that_is_replaced_leaves_no_mixture(tmp_path):
+    """Killed when the old files are gone and the new settings not yet there, the folder is the old run's, begun."""
+    small_fit(folder=tmp_path)
+    RunFolder(tmp_path)._clear()
+    assert visible(tmp_path) == ["checkpoint", "config.toml"]
+    assert same_weights(small_fit(folder=tmp_path), small_fit())
+
+
+DAMAGES = [
+    ("config.toml", lambda data: data.replace(b"format = 1", b"format = 99"), "has the format 99, .* reads 1"),
+    ("config.toml", lambda data: data.replace(b"format = 1", b""), "has the format None"),
+    ("config.toml", lambda data: data[: data.index(b"[facts]")], "damaged: it has no 'facts'"),
+    ("config.toml", lambda data: data[: data.index(b"[task]") + 3], "config.toml is damaged"),
+    ("config.toml", lambda data: b"\xff\xfe" + data, "config.toml is damaged"),
+    ("result.json", lambda data: data[:-3], "result.json is damaged .*; delete .*result.json and run the same"),
+    ("result.json", lambda data: b"", "result.json is damaged"),
+    ("metrics.jsonl", lambda data: data[:-9], "metrics.jsonl is damaged"),
+    ("model.safetensors", lambda data: data[:-9], "model.safetensors is damaged .*; delete .*result.json and run"),
+    ("model.safetensors", lambda data: b"", "model.safetensors is damaged"),
+    ("model.safetensors", None, "model.safetensors is not there"),
+    ("graph.safetensors", lambda data: data[:-9], "graph.safetensors is damaged"),
+]
+
+
+@pytest.mark.parametrize(("name", "edit", "message"), DAMAGES)
+def test_damaged_files(name, edit, message, finished, tmp_path):
+    for file, data in contents(finished).items():
+        copy = tmp_path / file.relative_to(finished)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(data)
+    if edit is None:
+        (tmp_path / name).unlink()
+    else:
+        change(tmp_path / name, edit)
+    with pytest.raises(DataError, match=message):
+        load_run(tmp_path)
+    if name != "graph.safetensors":
+        with pytest.raises(DataError, match=message):
+            small_fit(folder=tmp_path)
+    if "delete" in message:  # the advice is good
+        (tmp_path / name).unlink()
+        (tmp_path / "result.json").unlink(missing_ok=True)
+        small_fit(folder=tmp_path, on_epoch=lambda *_: pytest.fail("trained again"))
+        assert same_weights(load_run(tmp_path), load_run(finished))
+    if name != "graph.safetensors":
+        assert same_weights(small_fit(folder=tmp_path, force=True), load_run(finished))
+
+
+@pytest.mark.parametrize("edit", [lambda data: data[:-9], lambda data: data.replace(b"epoch", b"\n\n", 1), None])
+def test_lines_that_a_checkpoint_counts_on(edit, tmp_path):
+    small_fit(folder=tmp_path, should_stop=lambda: len(RunFolder(tmp_path).read_history()) == 2)
+    if edit is None:
+        (tmp_path / "metrics.jsonl").unlink()
+    else:
+        change(tmp_path / "metrics.jsonl", edit)
+    with pytest.raises(DataError, match=r"metrics.jsonl is (damaged|shorter).*anew with --force"):
+        small_fit(folder=tmp_path)
+    small_fit(folder=tmp_path, force=True)
+
+
+def test_the_record_holds_whatever_a_caller_says_of_the_data(tmp_path):
+    source = {"edges": tmp_path / "e.csv", "weights": None, "directed": False}
+    for _ in range(2):
+        run = small_fit(folder=tmp_path / "run", source=source, seed=np.int64(3))
+    there = RunFolder(tmp_path / "run").read_config()
+    assert there == run.config
+    assert there["seed"] == 3
+    assert there["data"]["edges"] == str(tmp_path / "e.csv")
+
+
+def test_how_often_checkpoints_are_written_is_no_setting_of_the_run(tmp_path):
+    small_fit(folder=tmp_path, should_stop=lambda: RunFolder(tmp_path).checkpoint.exists())
+    run = small_fit(folder=tmp_path, settings={"checkpoint_seconds": 7.0})
+    assert run.finished
+    assert torch.equal(run.embeddings, small_fit().embeddings)
