@@ -31,6 +31,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/robustness.py --markdown > docs/benchmarks/robustness.md
 	$(BIN)/python benchmarks/presets.py --markdown > docs/benchmarks/presets.md
 	$(BIN)/python benchmarks/data.py --threads 2 --markdown > docs/benchmarks/data.md
+	$(BIN)/python benchmarks/training.py --markdown > docs/benchmarks/training.md
 
 clean:
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
