@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test lint format build bench clean
 
 demo: .venv/installed
-	$(BIN)/python examples/tree_link_prediction.py
+	$(BIN)/h2hgcn train --out runs/demo --force
 
 test: .venv/installed
 	$(BIN)/pytest
@@ -28,7 +28,10 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/numerics.py --markdown > docs/benchmarks/numerics.md
 	$(BIN)/python benchmarks/sparse_products.py --markdown > docs/benchmarks/sparse_products.md
 	$(BIN)/python benchmarks/layer_speed.py --markdown > docs/benchmarks/layer_speed.md
+	$(BIN)/python benchmarks/robustness.py --markdown > docs/benchmarks/robustness.md
+	$(BIN)/python benchmarks/presets.py --markdown > docs/benchmarks/presets.md
 	$(BIN)/python benchmarks/data.py --threads 2 --markdown > docs/benchmarks/data.md
+	$(BIN)/python benchmarks/training.py --markdown > docs/benchmarks/training.md
 
 clean:
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

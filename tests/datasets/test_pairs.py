@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from h2hgcn.datasets import DataError
 from h2hgcn.datasets.splits.legacy_shuffle import shuffle_head
-from h2hgcn.datasets.splits.pairs import PairSpace, contains, distinct_pairs, nth_absent
+from h2hgcn.datasets.splits.pairs import AbsentPairs, PairSpace, contains, distinct_pairs, nth_absent
 
 spaces = st.builds(PairSpace, st.integers(0, 12), st.booleans(), st.booleans())
 
@@ -44,6 +45,20 @@ def test_absent_ranks(present):
     np.testing.assert_array_equal(nth_absent(ranks, np.arange(len(absent))), absent)
     assert contains(ranks, ranks).all()
     assert not contains(ranks, absent).any()
+
+
+@given(space=spaces, data=st.data())
+def test_absent_pairs_are_drawn_all_and_no_others(space, data):
+    pairs = all_pairs(space)
+    present = data.draw(st.permutations(pairs))[: data.draw(st.integers(0, len(pairs)))]
+    absent = AbsentPairs(space, np.array(present, dtype=np.int64).reshape(-1, 2))
+    if len(present) == len(pairs):
+        with pytest.raises(DataError, match="none to train against"):
+            absent.draw(1, np.random.RandomState(0))
+        return
+    drawn = [tuple(pair) for pair in absent.draw(40 * len(pairs), np.random.RandomState(0)).tolist()]
+    assert len(drawn) == 40 * len(pairs)
+    assert set(drawn) == set(pairs) - set(present)
 
 
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 3000), before=st.integers(0, 1300), share=st.floats(0, 1))

@@ -116,6 +116,13 @@ def test_row_scaling(sparse):
     torch.testing.assert_close(scaled.to_dense() if sparse else scaled, expected)
 
 
+@pytest.mark.parametrize(("share", "scaled"), [(0.05, False), (0.12, True), (0.5, True)])
+def test_auto_scaling_does_not_depend_on_what_is_faster(share, scaled):
+    x = (torch.rand(400, 200) < share).float()
+    assert FeatureScaling("auto", x).needs_dense() == scaled
+    assert FeatureScaling("raw", x).shaped(x).is_sparse == (share < 0.5)
+
+
 def test_standard_scaling():
     x = torch.randn(500, 7) * torch.arange(7) + 3
     scaling = FeatureScaling("standard", x, length=2.0)

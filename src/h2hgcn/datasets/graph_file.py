@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from h2hgcn.datasets.named.collection import GraphCollection
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.tensor_files import Weights, read_tensors, write_tensors
 
@@ -46,10 +47,14 @@ def fingerprint(data: Any) -> str:
     digest = hashlib.sha256()
     if is_graph(data):
         _add_graph(digest, data)
-    else:
-        digest.update(str((len(data), data.num_node_features, [int(label) for label in data.y])).encode())
+        return digest.hexdigest()
+    digest.update(str((len(data), data.num_node_features, [int(label) for label in data.y])).encode())
+    contents = data.checksum() if isinstance(data, GraphCollection) else None
+    if contents is None:
         for k in range(len(data)):
             _add_graph(digest, data[k])
+    else:
+        digest.update(str((contents, data._indices)).encode())
     return digest.hexdigest()
 
 

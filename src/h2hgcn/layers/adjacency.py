@@ -12,7 +12,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.utils import coalesce, is_torch_sparse_tensor
 
 from h2hgcn.layers.edges import read_edges
-from h2hgcn.layers.sparse import SparseMatrix, row_pointers
+from h2hgcn.layers.sparse import SparseMatrix, row_pointers, transpose_pattern
 
 NeighborWeights = Literal["symmetric", "uniform"]
 
@@ -95,13 +95,9 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     if isinstance(edge_index, Adjacency):
         return _reused(edge_index, edge_weight, num_nodes)
     index, weights, size = read_edges(edge_index, edge_weight, num_nodes)
-    index, weights = coalesce(index, weights, size)
-    index, weights = _with_self_loops(index, weights, size)
-    transposed, order = coalesce(index.flip(0), torch.arange(len(weights), device=weights.device), size)
-    adjacency = Adjacency(
-        row_pointers(index[0], size), index[1].int(), weights,
-        row_pointers(transposed[0], size), transposed[1].int(), order,
-    )  # fmt: skip
+    index, weights = coalesce(*_with_self_loops(index, weights, size), size)
+    crow, col = row_pointers(index[0], size), index[1].int()
+    adjacency = Adjacency(crow, col, weights, *transpose_pattern(crow, col))
     _check_row_sums(adjacency._row_sums(weights))
     return adjacency
 
@@ -190,12 +186,10 @@ def _check_row_sums(sums: Tensor) -> None:
 
 
 def _with_self_loops(index: Tensor, weights: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Adds the missing ones; the result is coalesced again."""
+    """Adds the missing ones at the end."""
     is_loop = index[0] == index[1]
     missing = torch.ones(size, dtype=torch.bool, device=index.device)
     missing[index[0][is_loop]] = False
     nodes = missing.nonzero().squeeze(1)
     index = torch.cat([index, nodes.expand(2, -1)], dim=1)
-    weights = torch.cat([weights, weights.new_ones(len(nodes))])
-    index, weights = coalesce(index, weights, size)
-    return index, weights
+    return index, torch.cat([weights, weights.new_ones(len(nodes))])

@@ -3,6 +3,8 @@
 import warnings
 from typing import Any, NamedTuple
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -24,6 +26,19 @@ def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
     """CSR row pointers (int32, which the products want) from the row of every entry."""
     counts = torch.bincount(sorted_rows, minlength=size)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
+
+
+def transpose_pattern(crow: Tensor, col: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Row pointers and columns of the transpose of a square matrix, and which entry each of its entries was.
+
+    SciPy counts where PyTorch would sort.
+    """
+    size = len(crow) - 1
+    numbers = np.arange(len(col), dtype=np.int32)
+    matrix = sp.csr_array((numbers, col.cpu().numpy(), crow.cpu().numpy()), shape=(size, size)).tocsc()
+    parts = (torch.from_numpy(part).to(crow.device) for part in (matrix.indptr, matrix.indices, matrix.data))
+    transpose_crow, transpose_col, order = parts
+    return transpose_crow.int(), transpose_col.int(), order.long()
 
 
 # An operator of its own, so that torch.compile, which does not know CSR tensors, sees plain ones.

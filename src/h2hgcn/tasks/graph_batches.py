@@ -48,17 +48,21 @@ class GraphBatches:
             return batch_of([self.essence(int(k)) for k in numbers], self.y[numbers])
         x, blocks = self._whole
         adjacency, nodes, graph_of_node = blocks.take(numbers)
-        return GraphBatch(x[nodes], adjacency, graph_of_node, self.y[numbers])
+        return GraphBatch(x.index_select(0, nodes), adjacency, graph_of_node, self.y[numbers])
 
     def essence(self, number: int) -> Data:
         """What a batch needs of a graph."""
         return essence(self.graphs[number], f"graph {number}")
 
     def _prepare(self) -> tuple[Tensor, BlockDiagonal] | None:
-        graphs = [self.essence(k) for k in range(len(self.graphs))]
-        if sum(graph.x.numel() + graph.edge_index.numel() for graph in graphs) > _PREPARED_WHOLE:
-            self._asked = -(1 << 62)
-            return None
+        graphs: list[Data] = []
+        numbers = 0
+        for k in range(len(self.graphs)):
+            graphs.append(self.essence(k))
+            numbers += graphs[-1].x.numel() + graphs[-1].edge_index.numel()
+            if numbers > _PREPARED_WHOLE:
+                self._asked = -(1 << 62)  # do not try again
+                return None
         batch = Batch.from_data_list(graphs)
         return batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
 

@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch_geometric.nn import global_mean_pool
 
+from h2hgcn.geometry.row_pairs import squared_distances_of_rows
 from h2hgcn.layers import CentroidDistance, FermiDiracDecoder
 from h2hgcn.layers.spaces import as_lorentz, check_space, squared_distance
 
@@ -14,11 +15,16 @@ class LinkHead(nn.Module):
 
     def __init__(self, encoder: Any, r: float = 2.0, t: float = 1.0, learnable: bool = True) -> None:
         super().__init__()
-        self.decoder = FermiDiracDecoder(r, t, learnable, squared_distance(check_space(encoder.space)))
+        self.space = check_space(encoder.space)
+        self.decoder = FermiDiracDecoder(r, t, learnable, squared_distance(self.space))
 
     def forward(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
         """Logits of ``pairs (k, 2)`` of rows of ``points``."""
-        return self.decoder(points[pairs[:, 0]], points[pairs[:, 1]], distance_scale=distance_scale)
+        if self.space == "euclidean":
+            source, target = (points.index_select(0, ends) for ends in pairs.unbind(1))
+            return self.decoder(source, target, distance_scale=distance_scale)
+        square = squared_distances_of_rows(as_lorentz(points, self.space), pairs) * distance_scale**2
+        return (self.decoder.r - square) / self.decoder.t
 
 
 class ClassHead(nn.Module):

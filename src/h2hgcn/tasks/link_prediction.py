@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from h2hgcn.datasets import DataError, EdgeSplit, draw_negatives, split_edges
+from h2hgcn.datasets import DataError, EdgeSplit, split_edges
+from h2hgcn.datasets.splits.pairs import AbsentPairs
 from h2hgcn.datasets.splits.splits import Protocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
@@ -100,6 +101,7 @@ class LinkProblem:
         self.num_nodes = split.num_nodes
         self.features = ScaledFeatures(self.x)
         self.train_pairs = torch.from_numpy(split.train)
+        self.absent = AbsentPairs(split.space, split.train)
         self.adjacency = prepare_adjacency(self.edge_index, split.train_edge_weight(), split.num_nodes)
         self.device = torch.device("cpu")
 
@@ -117,7 +119,7 @@ class LinkProblem:
             count = max(1, min(len(pairs) - 1, round(self.task.message_share * len(pairs))))
             messages = self._messages(order[:count])
             pairs = pairs[order[count:]]
-        negatives = torch.from_numpy(draw_negatives(self.split, self.task.negatives * len(pairs), random))
+        negatives = torch.from_numpy(self.absent.draw(self.task.negatives * len(pairs), random))
         labels = torch.cat([torch.ones(len(pairs)), torch.zeros(len(negatives))])
         pairs = torch.cat([pairs, negatives])
         yield LinkBatch(messages.to(self.device), pairs.to(self.device), labels.to(self.device))

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from h2hgcn.datasets import DataError, NodeSplit, split_nodes
 from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.splits.nodes import node_labels
-from h2hgcn.datasets.splits.pairs import PairSpace, distinct_pairs, nth_absent
+from h2hgcn.datasets.splits.pairs import AbsentPairs, PairSpace, distinct_pairs
 from h2hgcn.datasets.splits.splits import NodeProtocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.options import conform, require
@@ -114,10 +114,10 @@ class NodeProblem:
         self.num_nodes = int(data.num_nodes)
         self.features = ScaledFeatures(self.x)
         self.adjacency = prepare_adjacency(data.edge_index, getattr(data, "edge_weight", None), data.num_nodes)
-        self.space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))
-        self.edges = distinct_pairs(self.space, data.edge_index.numpy().T)
-        self.edge_ranks = self.space.ranks(self.edges)
-        if task.link_weight and len(self.edges) == len(self.space):
+        space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))
+        self.edges = distinct_pairs(space, data.edge_index.numpy().T)
+        self.absent = AbsentPairs(space, self.edges)
+        if task.link_weight and len(self.edges) == len(space):
             raise DataError("all pairs of nodes are linked, so links cannot be told from others; set link_weight=0")
         self.train = torch.from_numpy(split.train)
         self.weights = self._class_weights()
@@ -140,8 +140,7 @@ class NodeProblem:
         if not self.task.link_weight or not len(self.edges):
             yield None
             return
-        absent = random.randint(0, len(self.space) - len(self.edges), len(self.edges), dtype=np.int64)
-        negatives = self.space.pairs(nth_absent(self.edge_ranks, absent))
+        negatives = self.absent.draw(len(self.edges), random)
         yield torch.from_numpy(np.concatenate([self.edges, negatives])).to(self.y.device)
 
     def points(self, model: Model) -> Tensor:
@@ -151,7 +150,7 @@ class NodeProblem:
 
     def loss(self, model: Model, batch: Tensor | None) -> Tensor:
         points = self.points(model)
-        logits = model.head(points[self.train], model.distance_scale)
+        logits = model.head(points.index_select(0, self.train), model.distance_scale)
         weights = None if self.weights is None else self.weights.to(logits.dtype)
         loss = F.cross_entropy(logits, self.y[self.train], weights)
         if batch is not None:

@@ -11,7 +11,10 @@ Scaling = Literal["raw", "row", "standard", "auto"]
 
 # Narrower or fuller features than these are as fast when dense (benchmarks/sparse_products.py has the products).
 _WIDE = 128
-_SPARSE_SHARE = 0.1
+_SPARSE_SHARE = 0.15
+
+# What "auto" takes for sparse, so that it leaves it raw. Not a matter of speed: a model depends on it.
+_MOSTLY_ZERO = 0.1
 
 
 class FeatureScaling(nn.Module):
@@ -36,7 +39,7 @@ class FeatureScaling(nn.Module):
         width = x if isinstance(x, int) else x.shape[1]
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
-        if isinstance(x, int) or (scaling == "auto" and _is_sparse(compact(x))):
+        if isinstance(x, int) or (scaling == "auto" and _is_sparse(compact(x, _MOSTLY_ZERO))):
             return
         if scaling in ("standard", "auto"):
             _refuse_sparse(x)
@@ -73,9 +76,9 @@ class FeatureScaling(nn.Module):
         return repr(self.scaling)
 
 
-def compact(x: Tensor) -> Tensor:
+def compact(x: Tensor, share: float = _SPARSE_SHARE) -> Tensor:
     """Wide features that are mostly 0 as a sparse tensor, which encoders multiply in a fraction of the time."""
-    if _is_sparse(x) or x.shape[1] < _WIDE or x.count_nonzero() > _SPARSE_SHARE * x.numel():
+    if _is_sparse(x) or x.shape[1] < _WIDE or x.count_nonzero() > share * x.numel():
         return x
     return x.to_sparse_coo()
 

@@ -61,7 +61,7 @@ def write_report_of(run: "Run", path: Path) -> None:
     write_report(
         path,
         f"{config['model']['name']}: {_TASKS[run.task.name]} on {name}",
-        {part: value for part, value in config.items() if part not in ("facts", "versions", "format")},
+        _settings(config),
         result["metrics"],
         run.history,
         project_to_disk(run.embeddings.numpy(), space),
@@ -73,6 +73,12 @@ def write_report_of(run: "Run", path: Path) -> None:
         selected_by=f"val_{selection}",
         best_epoch=result["best_epoch"],
     )
+
+
+def _settings(config: dict[str, Any]) -> dict[str, Any]:
+    """What was set, without what was found out."""
+    shown = {part: value for part, value in config.items() if part not in ("facts", "versions", "format")}
+    return shown | {"data": {key: value for key, value in config["data"].items() if key != "fingerprint"}}
 
 
 _TASKS = {"lp": "link prediction", "nc": "node classification", "gc": "graph classification"}

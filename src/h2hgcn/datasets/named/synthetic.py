@@ -86,6 +86,9 @@ class SyntheticCollection(GraphCollection):
         self._pointers = np.concatenate([[0], np.cumsum(_packed_sizes(num_nodes))])
         self.train, self.val, self.test = _thirds(y)
 
+    def checksum(self) -> str:
+        return sha256_of(self._bits.path)
+
     def get(self, idx: int) -> Data:
         """Graph ``idx`` of the whole collection; ``x`` is sparse."""
         packed = self._bits.array[self._pointers[idx] : self._pointers[idx + 1]]

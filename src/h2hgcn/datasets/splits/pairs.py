@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from h2hgcn.errors import DataError
+
 Pairs = NDArray[np.int64]
 Ranks = NDArray[np.int64]
 
@@ -67,6 +69,25 @@ def nth_absent(sorted_ranks: Ranks, numbers: Ranks) -> Ranks:
     """The ranks of the ``numbers``-th pairs that are not among ``sorted_ranks``."""
     gaps_before = sorted_ranks - np.arange(len(sorted_ranks))
     return numbers + np.searchsorted(gaps_before, numbers, side="right")
+
+
+class AbsentPairs:
+    """The pairs of a space that are not among given ones, to draw batches from: what all draws share is kept."""
+
+    def __init__(self, space: PairSpace, present: Pairs) -> None:
+        self.space = space
+        self.present = np.sort(space.ranks(present))
+
+    def draw(self, count: int, random: np.random.RandomState) -> Pairs:
+        """``count`` pairs with replacement, in row-major order: sorted numbers are found many times faster."""
+        absent = len(self.space) - len(self.present)
+        if count and not absent:
+            raise DataError(
+                f"all {len(self.space)} pairs of nodes are edges, so that there is none to train against; use a graph "
+                "that is not complete"
+            )
+        numbers = np.sort(random.randint(0, max(absent, 1), count, dtype=np.int64))
+        return self.space.pairs(nth_absent(self.present, numbers))
 
 
 def contains(sorted_ranks: Ranks, ranks: Ranks) -> NDArray[np.bool_]:

@@ -1,0 +1,114 @@
+"""Squared distances of pairs of rows of one set of points, without gathering the rows.
+
+The form is that of ``polar.py``, whose letters these are. The two rows of a pair are read where they lie, and their
+gradients added where they belong: gathered copies of both would cost more than the geometry. Norms are taken once for a
+point, not for every pair.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from h2hgcn.compiled import compiled, run_on_rows
+from h2hgcn.geometry import lorentz
+from h2hgcn.geometry.numerics import floored_reciprocal
+
+# What the loops are compiled for.
+_LOOPED = (torch.float32, torch.float64)
+
+
+def squared_distances_of_rows(points: Tensor, pairs: Tensor) -> Tensor:
+    """``lorentz.squared_distance`` between rows of ``points (n, dim + 1)``, named by ``pairs (k, 2)``."""
+    if not points.is_cpu or points.dtype not in _LOOPED or torch.compiler.is_compiling():
+        return _gathered(points, pairs)
+    distances: Tensor = _LinkDistances.apply(points, pairs)  # type: ignore[no-untyped-call]
+    return distances
+
+
+def _gathered(points: Tensor, pairs: Tensor) -> Tensor:
+    first, second = pairs.unbind(1)
+    return lorentz.squared_distance(points.index_select(0, first), points.index_select(0, second))
+
+
+class _LinkDistances(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, points: Tensor, pairs: Tensor) -> Tensor:
+        _check_rows(pairs, len(points))
+        norm = torch.empty(len(points), dtype=torch.float64)
+        chord = torch.empty(len(pairs), dtype=torch.float64)
+        rows, ends = points.contiguous().numpy(), pairs.contiguous().numpy()
+        run_on_rows(_norms, points.shape, rows, norm.numpy())
+        run_on_rows(_chords, (len(pairs), points.shape[1]), rows, ends, norm.numpy(), chord.numpy())
+        sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
+        distance = torch.add(sinh, chord, alpha=0.5).log1p_()
+        ctx.save_for_backward(points, pairs, norm, distance, sinh)
+        return distance.square().to(points.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        points, pairs, norm, distance, sinh = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody asks for second derivatives
+            alias = points.view_as(points)
+            return torch.autograd.grad(_gathered(alias, pairs), alias, grad, create_graph=True)[0], None
+        scale = floored_reciprocal(sinh).mul_(distance).mul_(2).mul_(grad)
+        gradient = torch.zeros_like(points, memory_format=torch.contiguous_format)
+        arrays = (points.detach().contiguous(), pairs.contiguous(), norm, scale, gradient)
+        _add_gradients(*(tensor.numpy() for tensor in arrays))  # by one thread: two would add to the same row
+        return gradient, None
+
+
+def _check_rows(pairs: Tensor, size: int) -> None:
+    """The loops do not look."""
+    if not len(pairs):
+        return
+    lowest, highest = pairs.aminmax()
+    if lowest < 0 or highest >= size:
+        raise IndexError(f"pairs name the rows {int(lowest)} to {int(highest)}, but there are {size} points")
+
+
+@compiled
+def _norms(first: int, last: int, points: Any, norm: Any) -> None:
+    for i in range(first, last):
+        row = points[i, 1:]
+        square = 0.0
+        for k in range(len(row)):
+            square += np.float64(row[k]) * np.float64(row[k])
+        norm[i] = np.sqrt(square)
+
+
+@compiled
+def _chords(first: int, last: int, points: Any, pairs: Any, norm: Any, chord: Any) -> None:
+    for p in range(first, last):
+        x, y = points[pairs[p, 0], 1:], points[pairs[p, 1], 1:]
+        norm_x, norm_y = norm[pairs[p, 0]], norm[pairs[p, 1]]
+        crossed = norm_x * np.sqrt(1 + norm_y * norm_y) + norm_y * np.sqrt(1 + norm_x * norm_x)
+        if crossed == 0:
+            chord[p] = 0.0
+            continue
+        # equal points have a ratio of exactly 1, which no division by a reciprocal promises
+        ratio = 1.0 if norm_x == norm_y else (norm_x / norm_y if norm_y > 0 else 0.0)
+        separation = 0.0
+        for k in range(len(x)):
+            difference = np.float64(x[k]) - ratio * np.float64(y[k])
+            separation += difference * difference
+        sinh = (norm_x - norm_y) * (norm_x + norm_y) / crossed
+        radial = 2 * sinh * sinh / (1 + np.sqrt(1 + sinh * sinh))
+        chord[p] = radial + (separation * norm_y / norm_x if norm_x > 0 else 0.0)
+
+
+@compiled
+def _add_gradients(points: Any, pairs: Any, norm: Any, scale: Any, gradient: Any) -> None:
+    change = np.empty(points.shape[1] - 1)
+    for p in range(len(pairs)):
+        i, j = pairs[p, 0], pairs[p, 1]
+        x, y = points[i, 1:], points[j, 1:]
+        ratio = np.sqrt((1 + norm[j] * norm[j]) / (1 + norm[i] * norm[i]))
+        for k in range(len(change)):
+            change[k] = (ratio * np.float64(x[k]) - np.float64(y[k])) * scale[p]
+        grad_x, grad_y = gradient[i, 1:], gradient[j, 1:]
+        for k in range(len(change)):
+            grad_x[k] += change[k]
+        for k in range(len(change)):
+            grad_y[k] -= change[k] / ratio
