@@ -22,6 +22,10 @@ plain = st.recursive(
 texts = st.lists(words, max_size=5)
 
 
+# sizes and steps: none, one that is not stepped over, the same again, every second, columns
+STRIDES = [((0,), (1,)), ((1,), (0,)), ((3,), (0,)), ((4,), (2,)), ((2, 4), (1, 2)), ((), ())]
+
+
 @st.composite
 def graphs(draw):
     random = generator(draw(seeds))
@@ -36,6 +40,7 @@ def graphs(draw):
         "train_mask": lambda: torch.rand(nodes, generator=random) < 0.5,
         "node_ids": lambda: np.array(draw(texts), dtype=np.str_),
         "numbers": lambda: np.arange(nodes, dtype=draw(st.sampled_from(["<i8", ">i4", "u1", "f4", "?"]))),
+        "strides": lambda: torch.arange(8).as_strided(*draw(st.sampled_from(STRIDES))),
         "notes": lambda: draw(texts),
         "more": lambda: draw(plain),
         "num_nodes": lambda: nodes,
