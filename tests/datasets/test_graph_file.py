@@ -39,7 +39,7 @@ def graphs(draw):
         "y": lambda: torch.randint(-1, 3, (nodes,), generator=random),
         "train_mask": lambda: torch.rand(nodes, generator=random) < 0.5,
         "node_ids": lambda: np.array(draw(texts), dtype=np.str_),
-        "numbers": lambda: np.arange(nodes, dtype=draw(st.sampled_from(["<i8", ">i4", "u1", "f4", "?"]))),
+        "numbers": lambda: np.arange(nodes).astype(draw(st.sampled_from(["<i8", ">i4", "u1", "f4", "?"]))),
         "strides": lambda: torch.arange(8).as_strided(*draw(st.sampled_from(STRIDES))),
         "notes": lambda: draw(texts),
         "more": lambda: draw(plain),

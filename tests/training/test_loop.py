@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -7,7 +8,7 @@ from torch import nn
 
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.models import H2HGCN
-from h2hgcn.tasks import LinkPrediction
+from h2hgcn.tasks import LinkPrediction, NodeClassification
 from h2hgcn.training import NonFiniteLossError, load_run
 from h2hgcn.training.loop import evaluate
 
@@ -96,6 +97,17 @@ def test_an_encoder_with_bounds_survives_features_of_any_size(scale, scaling):
 def test_it_is_arithmetic_and_no_fault_of_the_input():
     assert issubclass(NonFiniteLossError, ArithmeticError)
     assert issubclass(NonFiniteLossError, NonFiniteError)
+
+
+@pytest.mark.parametrize(
+    ("task", "dropout"),
+    [(LinkPrediction(), 0.0), (LinkPrediction(message_share=0.5), 0.0), (NodeClassification(link_weight=0), 0.5)],
+    ids=["negatives", "messages", "dropout"],
+)
+def test_every_epoch_draws_anew(task, dropout):
+    """With weights that hardly move, only what is drawn can change the loss."""
+    run = small_fit(task, model=partial(H2HGCN, dim=4, dropout=dropout), settings={"lr": 1e-30})
+    assert len({row["loss"] for row in run.history}) == 4
 
 
 def test_gradients_are_clipped():

@@ -104,7 +104,7 @@ def test_stopped_before_the_first_epoch_again_and_again(tmp_path):
         file.write(b'{"epoch": 3, "loss"')
     for _ in range(2):
         assert not small_fit(epochs=6, folder=tmp_path, should_stop=lambda: True).finished
-    assert curve(small_fit(epochs=6, folder=tmp_path)) == curve(small_fit(epochs=6))
+    assert curve(small_fit(epochs=6, folder=tmp_path)) == curve(small_fit(epochs=6)) == curve(load_run(tmp_path))
     assert not small_fit(epochs=6, should_stop=lambda: True).metrics["val"]
 
 
