@@ -1,4 +1,7 @@
 import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of children, too: threads of several processes wait for each other
+
 from pathlib import Path
 
 import hypothesis

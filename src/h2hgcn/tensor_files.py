@@ -7,7 +7,7 @@ from typing import Any
 import safetensors
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DataError
@@ -29,11 +29,25 @@ def read_tensors(path: Path, advice: str = "restore it from a copy") -> tuple[We
     try:
         with safetensors.safe_open(path, "pt") as file:
             about = json.loads((file.metadata() or {})["h2hgcn"])
-            return {name: file.get_tensor(name) for name in file.keys()}, about  # noqa: SIM118  # not a mapping
+            # copies in PyTorch's own memory: products depend to the last bit on where their numbers begin
+            return {name: file.get_tensor(name).clone() for name in file.keys()}, about  # noqa: SIM118  # no mapping
     except FileNotFoundError:
         raise DataError(f"{path} is not there; is the folder a finished run?") from None
     except (safetensors.SafetensorError, OSError, KeyError, ValueError) as error:
         raise DataError(f"{path} is damaged or was not written by h2hgcn ({error}); {advice}") from error
+
+
+def load_weights(module: nn.Module, weights: Weights, where: str) -> None:
+    """Gives a module its weights, if they are of such a one; ``where`` they came from is named in errors."""
+    wanted = {name: tuple(value.shape) for name, value in module.state_dict().items()}
+    given = {name: tuple(value.shape) for name, value in weights.items()}
+    for name in (*wanted, *given):
+        if wanted.get(name) != given.get(name):
+            raise DataError(
+                f"{where} does not fit the model: {name} has the shape {given.get(name)} there and {wanted.get(name)} "
+                "in the model (None is for a part that it does not have)"
+            )
+    module.load_state_dict(weights)
 
 
 def part_of(tensors: Weights, prefix: str) -> Weights:

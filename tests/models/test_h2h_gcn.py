@@ -194,6 +194,7 @@ def test_bad_weights_are_named():
         ({"stem": False}, "dim=4 is below in_features=6.*stem=True"),
         ({"dim": 8, "stem": False, "tied": True}, "equal to in_features"),
         ({"max_tangent_norm": 0.0}, "must be positive"),
+        ({"feature_dropout": 1.0}, "feature_dropout=1.0 must be 0 or more, and below 1"),
         ({"curvature": -1.0}, "give c > 0"),
         ({"activation": "selu"}, "leaves the Poincaré ball"),
     ],

@@ -140,6 +140,17 @@ def test_features_of_any_type_are_scaled_as_floats(dtype):
     torch.testing.assert_close(small_fit(task, graph).embeddings, expected.embeddings)
 
 
+def test_where_the_features_lie_in_memory_does_not_matter():
+    """Products depend to the last bit on where their numbers begin, and a run that goes on has them elsewhere."""
+    graph = generate_disease(200)
+    size = graph.x.numel()
+    places = [torch.empty(size + 3)[offset : offset + size].view_as(graph.x).copy_(graph.x) for offset in (1, 3)]
+    expected = small_fit("lp", graph.clone())
+    for place in (*places, graph.x.T.contiguous().T):
+        graph.x = place
+        assert same_weights(small_fit("lp", graph), expected)
+
+
 def test_sparse_features():
     graph = generate_disease(200)
     dense = small_fit("lp", graph.clone())

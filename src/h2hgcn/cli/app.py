@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from errno import EDQUOT, EIO, ENOSPC
+from errno import EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EPERM, EROFS
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -55,14 +55,33 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (DataError, OSError, ArithmeticError) as error:
-        say("error", "bold red", error)
+    except (DataError, OSError, ArithmeticError, MemoryError) as error:
+        say("error", "bold red", _message(error))
         sys.exit(1 if _is_failure(error) else 2)
 
 
-def _is_failure(error: Exception) -> bool:
-    """What went wrong at run time, through nobody's mistake: a full or broken disk, numbers that went bad."""
-    return isinstance(error, ArithmeticError) or getattr(error, "errno", None) in (ENOSPC, EDQUOT, EIO)
+# What goes wrong at run time through nobody's mistake.
+_DISK_FAILURES = (ENOSPC, EDQUOT, EFBIG, EIO)
+
+_ADVICE = {
+    **dict.fromkeys((ENOSPC, EDQUOT, EFBIG), "make room and give the same command again"),
+    **dict.fromkeys((EACCES, EPERM, EROFS), "choose another place, or change its rights"),
+}
+
+
+def _is_failure(error: BaseException) -> bool:
+    """A full or broken disk, too little memory, numbers that went bad."""
+    return isinstance(error, ArithmeticError | MemoryError) or getattr(error, "errno", None) in _DISK_FAILURES
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory{f' ({error})' if str(error) else ''}"
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    advice = f"; {_ADVICE[error.errno]}" if error.errno in _ADVICE else ""
+    return f"{where}{error.strerror.lower()}{advice}"
 
 
 _show_other_warning = warnings.showwarning

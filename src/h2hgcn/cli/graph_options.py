@@ -28,12 +28,28 @@ Target = Annotated[str | None, typer.Option(help="Column of edge targets.")]
 Header = Annotated[
     bool | None, typer.Option("--header/--no-header", help="Whether the edges file has a header. Default: find out.")
 ]
-Unlinked = Annotated[str, typer.Option(help="Nodes with features or labels but no edge: error, keep or drop.")]
+Unlinked = Annotated[
+    str | None,
+    typer.Option(help="Nodes with features or labels but no edge: error, keep or drop.", show_default="error"),
+]
 
 
-def open_graph(
-    graph: str,
-    data: Path | None = None,
+def open_graph(graph: str, root: Path | None = None, **options: Any) -> Any:
+    """A named dataset, or the graph of a file."""
+    from h2hgcn.datasets import DATASETS, load_dataset
+
+    if graph in DATASETS and not Path(graph).is_file():
+        given = [f"--{name}" for name, value in options.items() if value is not None]
+        if given:
+            raise DataError(f"{', '.join(given)}: only for a graph of your own; {graph} is a named dataset")
+        return load_dataset(graph, root)
+    if not Path(graph).exists():
+        raise DataError(f"{graph} is neither a file nor one of the datasets {', '.join(DATASETS)}")
+    return open_own_graph(graph, **options)
+
+
+def open_own_graph(
+    edges: str,
     features: str | None = None,
     labels: str | None = None,
     weights: str | None = None,
@@ -41,30 +57,22 @@ def open_graph(
     source: str | None = None,
     target: str | None = None,
     header: bool | None = None,
-    unlinked: str = "error",
+    unlinked: str | None = None,
 ) -> Any:
-    """A named dataset or the graph of a file."""
-    from h2hgcn.datasets import DATASETS, load_dataset, load_graph
+    """The graph of a file of edges and what goes with it."""
+    from h2hgcn.datasets import DATASETS, load_graph
 
-    own = {"--features": features, "--labels": labels, "--weights": weights, "--directed": directed, "--source": source,
-           "--target": target, "--header": header,
-           "--unlinked": None if unlinked == "error" else unlinked}  # fmt: skip
-    if graph in DATASETS and not Path(graph).is_file():
-        given = [flag for flag, value in own.items() if value is not None]
-        if given:
-            raise DataError(f"{', '.join(given)}: only for a graph of your own; {graph} is a named dataset")
-        return load_dataset(graph, data)
-    if not Path(graph).exists():
-        raise DataError(f"{graph} is neither a file nor one of the datasets {', '.join(DATASETS)}")
+    if edges in DATASETS and not Path(edges).exists():
+        raise DataError(f"--edges {edges}: that is a named dataset, not a file; train on it with --dataset {edges}")
     if (source is None) != (target is None):
         raise DataError("--source and --target belong together; give both or none")
     chosen: Any = features
-    if features is not None and _has_attributes(graph) and not Path(features).exists():
+    if features is not None and _has_attributes(edges) and not Path(features).exists():
         chosen = features.split(",")
     columns = None if source is None or target is None else (source, target)
     return load_graph(
-        Path(graph), chosen, labels, False if weights == "none" else weights, directed,
-        columns=columns, header=header, unlinked=unlinked,  # type: ignore[arg-type]  # checked there
+        Path(edges), chosen, labels, False if weights == "none" else weights, directed,
+        columns=columns, header=header, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def inspect(
     source: Source = None,
     target: Target = None,
     header: Header = None,
-    unlinked: Unlinked = "error",
+    unlinked: Unlinked = None,
     member: Annotated[int | None, typer.Option("--graph", help="Which graph of a collection, counted from 0.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw degrees and δ to this file (.png, .svg or .pdf).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of what is sampled on large graphs.", min=0)] = 0,
@@ -47,7 +47,10 @@ def inspect(
     """
     from h2hgcn.datasets import inspect_graph
 
-    opened = open_graph(graph, data, features, labels, weights, directed, source, target, header, unlinked)
+    opened = open_graph(
+        graph, data, features=features, labels=labels, weights=weights, directed=directed, source=source,
+        target=target, header=header, unlinked=unlinked,
+    )  # fmt: skip
     chosen = _one_graph(graph, opened, member)
     title = graph if member is None else f"{graph}, graph {member}"
     with stderr.status("measuring"):

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from rich.console import Console
+from rich.status import Status
 from rich.text import Text
 
 # File names and messages are printed as they are: brackets in them are no markup, and :fire: is no picture.
@@ -18,6 +19,11 @@ def print_title(title: str) -> None:
 def say(kind: str, style: str, message: object) -> None:
     """An error or a note, in one line that terminals may break as they like."""
     stderr.print(Text.assemble((f"{kind}:", style), f" {message}"), soft_wrap=True)
+
+
+def starting() -> Status:
+    """Shown on a terminal while PyTorch is imported, which takes seconds."""
+    return stderr.status("starting")
 
 
 def print_json(value: Any) -> None:

@@ -6,16 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from h2hgcn.cli.graph_options import DataFolder, Directed, Edges, Features, Unlinked, Weights
+from h2hgcn.cli.graph_options import DataFolder, Directed, Edges, Features, Header, Source, Target, Unlinked, Weights
+from h2hgcn.cli.id_files import read_ids, read_pairs
 from h2hgcn.cli.output import print_json, stderr, stdout
-from h2hgcn.cli.run_options import RunPath, open_other_graph, open_run, write_table
+from h2hgcn.cli.output_files import Force, check_table, write_table
+from h2hgcn.cli.run_options import RunPath, open_other_graph, open_run
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
     from h2hgcn.training import Run
 
-# So many rows fit a screen; all of them go to a file or to JSON.
-_SHOWN = 20
+Columns = dict[str, list[Any]]
+
+# So many rows and columns fit a screen; all of them go to a file or to JSON.
+_SHOWN_ROWS = 20
+_SHOWN_COLUMNS = 8
 
 
 def predict(
@@ -27,79 +32,77 @@ def predict(
     features: Features = None,
     weights: Weights = None,
     directed: Directed = None,
-    unlinked: Unlinked = "error",
+    source: Source = None,
+    target: Target = None,
+    header: Header = None,
+    unlinked: Unlinked = None,
     data: DataFolder = None,
     out: Annotated[Path | None, typer.Option(help="File to write: .csv or .parquet.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+    force: Force = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Predict links, classes of nodes, or classes of graphs, with probabilities.
 
     With --edges (and --features) the model is used on another graph, whose nodes it need not have seen.
 
-    Example: h2hgcn predict runs/disease-lp-h2h-gcn-seed0 pairs.csv --out scores.csv
+    Examples: h2hgcn predict runs/disease-lp-h2h-gcn-seed0 pairs.csv --out scores.csv;
+    h2hgcn predict runs/my-nc-h2h-gcn-seed0 --edges new.csv
     """
-    opened = open_run(run, data, with_collection=edges is None)
-    other = open_other_graph(opened, edges, features=features, weights=weights, directed=directed, unlinked=unlinked)
-    columns = _predict(opened, file, other)
     if out is not None:
-        write_table(out, columns, force)
+        check_table(out, force)
+    opened = open_run(run, data, with_data=edges is None)
+    other = open_other_graph(
+        opened, edges, features=features, weights=weights, directed=directed, source=source, target=target,
+        header=header, unlinked=unlinked,
+    )  # fmt: skip
+    columns = _PREDICT[opened.task.name](opened, file, other)
+    if out is not None:
+        write_table(out, columns)
         stderr.print(f"{_length(columns):,} rows: {out}", soft_wrap=True)
-    elif json:
+    if json:
         print_json([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
-    else:
+    elif out is None:
         _print(columns)
 
 
-def _predict(run: "Run", file: Path | None, other: Any) -> dict[str, list[Any]]:
-    if run.task.name == "lp":
-        return _links(run, file, other)
-    if run.task.name == "nc":
-        from h2hgcn.training.node_names import NodeNames
-
-        graph = run.data if other is None else other
-        nodes = NodeNames(graph).ids.tolist() if file is None else _ids(file)
-        return _classes(run, "node", nodes, run.predict(nodes, other))
-    if other is not None:
-        return _classes(run, "graph", [other.name], run.predict(other))
-    numbers = list(range(len(run.data))) if file is None else _graph_numbers(file, len(run.data))
-    return _classes(run, "graph", numbers, run.predict([run.data[k] for k in numbers]))
-
-
-def _links(run: "Run", file: Path | None, other: Any) -> dict[str, list[Any]]:
-    from h2hgcn.datasets.own.edge_tables import EDGE_COLUMN_NAMES, end_columns
-    from h2hgcn.datasets.own.tables import read_table
-
+def _links(run: "Run", file: Path | None, other: Any) -> Columns:
     if file is None:
-        raise DataError("say which pairs: give a file with a source and a target in each row, or use h2hgcn recommend")
-    table = read_table(file, known_names=EDGE_COLUMN_NAMES)
-    if len(table.columns) < 2:
-        raise DataError(f"{file} has one column; pairs need a source and a target")
-    first, second = end_columns(table)
-    sources, targets = table.ids(first).tolist(), table.ids(second).tolist()
-    pairs = [[a, b] for a, b in zip(sources, targets, strict=True)]
-    probabilities = run.predict(pairs, other).tolist() if pairs else []
-    return {"source": sources, "target": targets, "probability": probabilities}
+        raise DataError("say which pairs: give a file with two nodes in each row, or use h2hgcn recommend")
+    sources, targets = read_pairs(file, _node_ids(run, other))
+    probabilities = run.predict(list(zip(sources, targets, strict=True)), other)
+    return {"source": sources, "target": targets, "probability": probabilities.tolist()}
 
 
-def _ids(file: Path) -> list[Any]:
-    from h2hgcn.datasets.own.node_tables import id_column, read_node_table
-
-    table, _ = read_node_table(file, None)
-    return table.ids(id_column(table.columns)).tolist()
-
-
-def _graph_numbers(file: Path, count: int) -> list[int]:
-    numbers = _ids(file)
-    for number in numbers:
-        if not isinstance(number, int) or not 0 <= number < count:
-            raise DataError(f"{file}: there is no graph {number}; they are numbered 0 to {count - 1}")
-    return numbers
+def _nodes(run: "Run", file: Path | None, other: Any) -> Columns:
+    known = _node_ids(run, other)
+    nodes = known.tolist() if file is None else read_ids(file, known, "node")
+    return _classes(run, "node", nodes, run.predict(nodes, other))
 
 
-def _classes(run: "Run", what: str, names: list[Any], probabilities: Any) -> dict[str, list[Any]]:
+def _graphs(run: "Run", file: Path | None, other: Any) -> Columns:
+    import numpy as np
+
+    if other is not None:
+        if file is not None:
+            raise DataError(f"{file}: --edges gives one graph, whose class is predicted; leave the file out")
+        return _classes(run, "graph", [other.name], run.predict(other))
+    known = np.arange(len(run.data))
+    numbers = known.tolist() if file is None else read_ids(file, known, "graph")
+    return _classes(run, "graph", numbers, run.predict([run.data[number] for number in numbers]))
+
+
+_PREDICT = {"lp": _links, "nc": _nodes, "gc": _graphs}
+
+
+def _node_ids(run: "Run", other: Any) -> Any:
+    from h2hgcn.training.node_names import NodeNames
+
+    return NodeNames(run.data if other is None else other).ids
+
+
+def _classes(run: "Run", what: str, names: list[Any], probabilities: Any) -> Columns:
     classes = run.classes or []
-    columns: dict[str, list[Any]] = {
+    columns: Columns = {
         what: names,
         "class": [classes[k] for k in probabilities.argmax(1).tolist()],
         "probability": probabilities.amax(1).tolist(),
@@ -107,15 +110,16 @@ def _classes(run: "Run", what: str, names: list[Any], probabilities: Any) -> dic
     return columns | {f"p({name})": probabilities[:, k].tolist() for k, name in enumerate(classes)}
 
 
-def _length(columns: dict[str, list[Any]]) -> int:
+def _length(columns: Columns) -> int:
     return len(next(iter(columns.values())))
 
 
-def _print(columns: dict[str, list[Any]]) -> None:
-    shown = list(columns)[:8]
+def _print(columns: Columns) -> None:
+    shown = list(columns)[:_SHOWN_COLUMNS]
     table = Table(*shown, box=None, header_style="bold", pad_edge=False)
-    for row in list(zip(*(columns[name] for name in shown), strict=True))[:_SHOWN]:
+    for row in list(zip(*(columns[name] for name in shown), strict=True))[:_SHOWN_ROWS]:
         table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
     stdout.print(table)
-    if _length(columns) > _SHOWN:
-        stderr.print(f"{_length(columns) - _SHOWN:,} more rows; --out FILE or --json has all")
+    if _length(columns) > _SHOWN_ROWS or len(columns) > len(shown):
+        size = f"{_length(columns):,} rows and {len(columns)} columns"
+        stderr.print(f"{size} in all; --out FILE or --json has the others")

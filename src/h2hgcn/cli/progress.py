@@ -12,15 +12,24 @@ if TYPE_CHECKING:
 
 
 class TrainingProgress:
-    """Epoch, loss, validation metric and time left, on a terminal; nothing elsewhere."""
+    """Epoch, loss, validation metric and time left, on a terminal; nothing elsewhere.
 
-    def __init__(self, epochs: int) -> None:
+    ``metric`` is the one that is shown, else the first. ``resumed_from`` is the epoch that a run went on from, or None.
+    """
+
+    def __init__(self, epochs: int, metric: str | None = None) -> None:
         self._progress = Progress(
             TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.fields[words]}"),
             TimeRemainingColumn(), console=stderr, transient=True, disable=not stderr.is_terminal,
         )  # fmt: skip
         self._task = self._progress.add_task("", total=epochs, words="")
-        self._val = ""
+        self._metric = metric
+        self._validation = ""
+        self._first_epoch: int | None = None
+
+    @property
+    def resumed_from(self) -> int | None:
+        return self._first_epoch - 1 if self._first_epoch is not None and self._first_epoch > 1 else None
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -30,7 +39,11 @@ class TrainingProgress:
         self._progress.stop()
 
     def update(self, report: "EpochReport", state: "TrainingState") -> None:
+        if self._first_epoch is None:
+            self._first_epoch = report.epoch
+            # epochs of an earlier process took no time of this one's, by which the time left is told
+            self._progress.reset(self._task, completed=report.epoch - 1)
         if report.val is not None:
-            name = next(iter(report.val))
-            self._val = f"validation {name} {report.val[name]:.4f}, best {state.best[name]:.4f}"
-        self._progress.update(self._task, completed=report.epoch, words=f"loss {report.loss:.4f}  {self._val}")
+            name = self._metric or next(iter(report.val))
+            self._validation = f"validation {name} {report.val[name]:.4f}, best {state.best[name]:.4f}"
+        self._progress.update(self._task, completed=report.epoch, words=f"loss {report.loss:.4f}  {self._validation}")

@@ -19,7 +19,7 @@ def recommend(
 
     Example: h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --node 7 -k 5
     """
-    opened = open_run(run)
+    opened = open_run(run, with_data=False)
     rows = opened.recommend(node, k)
     if json:
         print_json([row._asdict() for row in rows])

@@ -1,10 +1,10 @@
 """``h2hgcn train``: from a graph to a folder with a trained model, embeddings and a report."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from h2hgcn.cli.graph_options import (
     DataFolder,
@@ -17,12 +17,13 @@ from h2hgcn.cli.graph_options import (
     Target,
     Unlinked,
     Weights,
-    open_graph,
+    open_own_graph,
 )
-from h2hgcn.cli.output import print_json, print_title, say, stderr, stdout
+from h2hgcn.cli.output import print_json, print_title, say, starting, stderr, stdout
 from h2hgcn.cli.progress import TrainingProgress
+from h2hgcn.cli.results import epochs_line, metrics_table
 from h2hgcn.cli.stopping import StopAfterEpoch
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataWarning
 
 if TYPE_CHECKING:
     from h2hgcn.experiments import Experiment
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
 
 def train(
-    task: Annotated[str | None, typer.Option(help="lp, nc or gc: links, classes of nodes, classes of graphs.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="lp, nc or gc: links, classes of nodes, classes of graphs. Default: lp, or gc.")
+    ] = None,
     dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
     edges: Edges = None,
     features: Features = None,
@@ -40,7 +43,7 @@ def train(
     source: Source = None,
     target: Target = None,
     header: Header = None,
-    unlinked: Unlinked = "error",
+    unlinked: Unlinked = None,
     data: DataFolder = None,
     model: Annotated[str | None, typer.Option(help="The encoder; see h2hgcn models.")] = None,
     dim: Annotated[int | None, typer.Option(help="Dimension of the embedding space.")] = None,
@@ -63,118 +66,102 @@ def train(
 
     A run that was stopped or killed goes on when the same command is given again.
 
-    Examples: h2hgcn train --epochs 20; h2hgcn train --task nc --edges my.csv --labels y.csv --set model.dropout=0.5
+    Examples: h2hgcn train --epochs 20;
+    h2hgcn train --task nc --edges my.csv --labels y.csv --epochs 20 --set model.dropout=0.5
     """
-    from h2hgcn.experiments.config import merged, read_experiment, setting
-
+    with starting():
+        from h2hgcn.experiments import read_experiment
+        from h2hgcn.experiments.sections import absolute_paths, merged, setting
     flags = {
-        "data": _given(
-            dataset=dataset, edges=_absolute(edges), features=_absolute(features), labels=_absolute(labels),
-            weights=weights, directed=directed, source=source, target=target, header=header,
-            unlinked=None if unlinked == "error" else unlinked,
+        "data": absolute_paths(
+            _given(
+                dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
+                source=source, target=target, header=header, unlinked=unlinked,
+            ),
+            Path(),
         ),
         "task": _given(name=task, protocol=protocol),
         "model": _given(name=model, dim=dim, num_layers=layers),
         "training": _given(epochs=epochs, lr=lr, device=device),
         **_given(seed=seed),
     }  # fmt: skip
-    if _names_data(settings):
-        raise DataError("--set data...: use the flags --dataset, --edges and so on")
-    experiment = read_experiment(merged(flags, *map(setting, settings or ())), config, _first_task(dataset))
-    folder = out or _default_folder(experiment)
-    if not json:
-        _announce(experiment, folder)
-    run = _train(experiment, _open(experiment, data), folder, force, tensorboard)
+    experiment = read_experiment(merged(flags, *map(setting, settings or ())), config)
+    folder = out or Path("runs") / experiment.name
+    _announce(experiment, folder)
+    run, resumed_from = _train(experiment, _open(experiment, data), folder, force, tensorboard)
+    if json:
+        print_json({"folder": str(folder), "resumed_from": resumed_from, **run.result})
+    elif run.finished:
+        _print_result(run, folder, resumed_from)
     if not run.finished:
         say("stopped", "bold yellow", f"after epoch {run.result['epochs']}; the same command goes on from there")
         raise typer.Exit(1)
-    if json:
-        print_json({"folder": str(folder), **run.result})
-    else:
-        print_result(run)
-        _print_paths(folder)
 
 
-def _train(experiment: "Experiment", data: Any, folder: Path, force: bool, tensorboard: bool) -> "Run":
+def _train(
+    experiment: "Experiment", data: Any, folder: Path, force: bool, tensorboard: bool
+) -> tuple["Run", int | None]:
+    """The run, and the epoch that it went on from, if it did."""
     from h2hgcn.training import fit
+    from h2hgcn.training.folder import RunFolder
 
-    with StopAfterEpoch() as stop, TrainingProgress(experiment.settings.epochs) as progress:
-        return fit(
-            experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
-            folder=folder, force=force, source=experiment.data, tensorboard=tensorboard,
-            on_epoch=progress.update, should_stop=stop.wanted,
-        )  # fmt: skip
+    finished = folder.is_dir() and not force and RunFolder(folder).read_result() is not None
+    progress = TrainingProgress(experiment.settings.epochs, _selection(experiment, data))
+    try:
+        with StopAfterEpoch() as stop, progress:
+            run = fit(
+                experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
+                folder=folder, force=force, source=experiment.graph.options, tensorboard=tensorboard,
+                on_epoch=progress.update, should_stop=stop.wanted,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        say("stopped", "bold yellow", "at once; the same command goes on from the last checkpoint")
+        raise typer.Exit(1) from None
+    if finished:
+        stderr.print(f"finished already, in {folder}; --force trains anew", soft_wrap=True)
+    return run, progress.resumed_from
 
 
 def _open(experiment: "Experiment", root: Path | None) -> Any:
-    graph = dict(experiment.data)
-    name = graph.pop("dataset", None)
-    if name is not None:
-        from h2hgcn.datasets import load_dataset
+    from h2hgcn.datasets import load_dataset
+    from h2hgcn.datasets.graph_file import fingerprint
 
-        return load_dataset(name, root)
-    return open_graph(graph.pop("edges"), root, **graph)
-
-
-def _first_task(dataset: str | None) -> str:
-    """Graph classification for collections, else link prediction."""
-    from h2hgcn.datasets import DATASETS
-
-    tasks = DATASETS[dataset].tasks if dataset in DATASETS else ("lp",)
-    return "lp" if "lp" in tasks else tasks[0]
+    graph = experiment.graph
+    data = open_own_graph(**graph.options) if graph.dataset is None else load_dataset(graph.dataset, root)
+    if graph.fingerprint not in (None, fingerprint(data)):
+        note = f"{graph.name} is not what the configuration was written for: its data differ, and so will the result"
+        warnings.warn(note, DataWarning, stacklevel=2)
+    return data
 
 
-def _names_data(settings: list[str] | None) -> bool:
-    return any(text.strip().startswith("data.") for text in settings or ())
+def _selection(experiment: "Experiment", data: Any) -> str | None:
+    """The metric that selects, where the task or the data name one."""
+    return getattr(experiment.task, "selection", None) or getattr(data, "selection", None)
 
 
 def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _absolute(path: str | None) -> str | None:
-    """A file where it is, since a run may be gone on with from elsewhere; names of attributes stay."""
-    return str(Path(path).resolve()) if path is not None and Path(path).exists() else path
-
-
-def _default_folder(experiment: "Experiment") -> Path:
-    name = f"{experiment.data_name}-{experiment.task.name}-{experiment.model_name}-seed{experiment.seed}"
-    return Path("runs") / name
-
-
 def _announce(experiment: "Experiment", folder: Path) -> None:
     known = f", settings {experiment.preset}" if experiment.preset else ""
-    protocol = f", {experiment.task.protocol} split"
     stderr.print(
-        f"{experiment.model_name} for {experiment.task.name} on {experiment.data_name}{protocol}{known}, to {folder}",
+        f"{experiment.model_name} for {experiment.task.name} on {experiment.graph.name}, {experiment.task.protocol} "
+        f"split{known}, to {folder}",
         soft_wrap=True,
     )
 
 
-def print_result(run: "Run") -> None:
-    """The closing table: what was learnt, beside what needs no learning."""
+def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
     result = run.result
-    selection = result["selection"]
-    table = Table("metric", "validation", "test", box=None, header_style="bold", pad_edge=False)
-    for name, value in result["metrics"]["test"].items():
-        marked = f"{name} (selects)" if name == selection else name
-        table.add_row(marked, f"{result['metrics']['val'][name]:.4f}", f"{value:.4f}")
-    for name, value in (result["trivial"] or {}).items():
-        table.add_row(f"without learning: {name}, {selection}", "", f"{value:.4f}")
     stdout.print()
     print_title(f"{run.config['model']['name']}, {result['parameters']:,} parameters")
-    stdout.print(table)
-    stopped = "stopped early" if result["stopped_early"] else "all epochs"
-    stdout.print(
-        f"best epoch {result['best_epoch']} of {result['epochs']} ({stopped}), {result['seconds']:.1f} s of training"
-    )
-
-
-def _print_paths(folder: Path) -> None:
+    stdout.print(metrics_table(result["metrics"], result["selection"], result["trivial"]))
+    stdout.print(epochs_line(result, resumed_from))
     stdout.print()
     for name, what in (
         ("report.html", "curves, metrics and a picture; open it in a browser"),
-        ("embeddings.parquet", "a point for each node"),
+        ("embeddings.parquet", f"a point for each {'graph' if run.task.name == 'gc' else 'node'}"),
         ("model.safetensors", "the selected weights"),
         ("config.toml", "all settings"),
     ):

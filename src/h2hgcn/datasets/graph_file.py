@@ -63,7 +63,8 @@ def _add_graph(digest: Any, graph: Data) -> None:
     digest.update(json.dumps(about, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(str((name, tensor.dtype, tuple(tensor.shape))).encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        plain = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        digest.update(plain.view(-1).view(torch.uint8).numpy())
 
 
 def _parts(graph: Data) -> tuple[Weights, dict[str, Any], list[str]]:

@@ -1,32 +1,24 @@
-"""The configuration of a run: defaults < presets < a file < flags, each as sections of plain values."""
+"""The configuration of a run: defaults < preset < a file < flags."""
 
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.errors import DataError
+from h2hgcn.experiments.graph_choice import GraphChoice, choose_graph
 from h2hgcn.experiments.presets import preset
-from h2hgcn.options import checked_options, suggestion
+from h2hgcn.experiments.sections import COMMAND_LINE, Layer, Sections, merged, read_layer
+from h2hgcn.models import ENCODERS
+from h2hgcn.models.pretrained import PLACEMENT
+from h2hgcn.options import checked_options, option_types, suggestion
+from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings
-from h2hgcn.training.description import encoder_factory, settings_from, task_from
+from h2hgcn.training.description import encoder_factory
 
-Sections = dict[str, Any]
-
-_SECTIONS = ("data", "task", "model", "training")
-# What a run's own config.toml holds beside its settings.
-_RECORDS = ("format", "facts", "versions")
-_DATA_RECORDS = ("fingerprint",)
-
-DATA_OPTIONS: dict[str, Any] = {
-    "dataset": str, "edges": str, "features": str, "labels": str, "weights": str, "directed": bool, "source": str,
-    "target": str, "header": bool, "unlinked": str,
-}  # fmt: skip
-
-DEFAULT_DATASET = "disease"
 DEFAULT_MODEL = "h2h-gcn"
 
 
@@ -34,7 +26,7 @@ DEFAULT_MODEL = "h2h-gcn"
 class Experiment:
     """What is to be run, out of names."""
 
-    data: dict[str, Any]
+    graph: GraphChoice
     task: Any
     model_name: str
     encoder: Callable[[int], nn.Module]
@@ -43,80 +35,78 @@ class Experiment:
     preset: str | None
 
     @property
-    def data_name(self) -> str:
-        """A short name of the data, for folders and titles."""
-        return str(self.data.get("dataset") or Path(self.data["edges"]).name.split(".")[0])
+    def name(self) -> str:
+        """A short name, for folders."""
+        return f"{self.graph.name}-{self.task.name}-{self.model_name}-seed{self.seed}"
 
 
-def read_experiment(flags: Sections, path: Path | None = None, default_task: str = "lp") -> Experiment:
-    """The experiment that a file and flags ask for. ``default_task`` is that of the data set."""
-    file = {} if path is None else read_sections(path)
-    given = merged(file, flags)
-    data = checked_options(given.get("data", {}), DATA_OPTIONS, "[data]")
-    if not data:
-        data = {"dataset": DEFAULT_DATASET}
-    if "dataset" in data and "edges" in data:
-        raise DataError(f"the dataset {data['dataset']!r} and the edges {data['edges']!r} are both given; choose one")
-    if "dataset" not in data and "edges" not in data:
-        raise DataError(f"{', '.join(data)}: only for a graph of your own; say which with edges")
-    task_name = given.get("task", {}).get("name", default_task)
-    model_name = given.get("model", {}).get("name", DEFAULT_MODEL)
-    name, known = preset(data.get("dataset"), task_name, model_name)
-    sections = merged(known, given)
-    seed = sections.get("seed", 0)
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise DataError(f"seed={seed!r} must be a whole number from 0 to {2**32 - 1}")
+def read_experiment(flags: Sections, path: Path | None = None) -> Experiment:
+    """The experiment that a file and flags ask for."""
+    said = [Layer(COMMAND_LINE, flags)] if path is None else [read_layer(path), Layer(COMMAND_LINE, flags)]
+    graph = choose_graph(said)
+    task_name = _task_name(said, graph)
+    model_name = _model_name(said, task_name)
+    preset_name, known = preset(graph.dataset, task_name, model_name)
+    layers = [Layer(f"preset {preset_name}", known), *said]
+    task_types = {"name": str, **option_types(TASKS[task_name])}
+    model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, "in_features"))}
     return Experiment(
-        data,
-        task_from({"name": task_name, **sections.get("task", {})}),
+        graph,
+        TASKS[task_name](**_options(layers, "task", task_types)),
         model_name,
-        encoder_factory({"name": model_name, **sections.get("model", {})}),
-        settings_from(sections.get("training", {})),
-        seed,
-        name,
+        encoder_factory({"name": model_name, **_options(layers, "model", model_types)}),
+        TrainingSettings(**_options(layers, "training", option_types(TrainingSettings))),
+        _seed(layers),
+        preset_name,
     )
 
 
-def read_sections(path: Path) -> Sections:
-    """A configuration file; also the ``config.toml`` of a run."""
-    try:
-        with path.open("rb") as file:
-            sections = tomllib.load(file)
-    except FileNotFoundError:
-        raise DataError(f"{path} is not there") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not TOML: {error}") from None
-    for name, value in sections.items():
-        if name not in (*_SECTIONS, *_RECORDS, "seed"):
-            raise DataError(f"{path} has no section {name!r} to give; {suggestion(name, (*_SECTIONS, 'seed'))}")
-        if name in _SECTIONS and not isinstance(value, dict):
-            raise DataError(f"{path}: {name} is a section; write [{name}] and its options below")
-    data = sections.get("data", {})
-    if data.pop("memory", False):
-        raise DataError(f"{path}: the data of that run came from memory, not from files; run it again from Python")
-    return {
-        name: {key: item for key, item in value.items() if key not in _DATA_RECORDS} if name == "data" else value
-        for name, value in sections.items()
-        if name not in _RECORDS
-    }
+def _options(layers: Sequence[Layer], section: str, types: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a section, each layer checked by itself, so that errors can say where they were given."""
+    options = merged(*(layer.options(section, types) for layer in layers))
+    options.pop("name", None)
+    return options
 
 
-def setting(text: str) -> Sections:
-    """``section.option=value`` as sections, for flags."""
-    name, equals, value = text.partition("=")
-    section, dot, option = name.strip().partition(".")
-    if not equals or not dot or section not in _SECTIONS:
-        raise DataError(f"--set {text}: write it as section.option=value, such as model.dropout=0.5")
-    return {section: {option: value.strip()}}
+def _task_name(layers: Sequence[Layer], graph: GraphChoice) -> str:
+    name = _chosen_name(layers, "task", TASKS, graph.tasks[0])
+    if name not in graph.tasks:
+        raise DataError(
+            f"the task {name} does not fit {graph.name}, which is {_kind(graph)}; choose {' or '.join(graph.tasks)}"
+        )
+    return name
 
 
-def merged(*layers: Mapping[str, Any]) -> Sections:
-    """Sections in which later layers win, option by option."""
-    result: Sections = {}
+def _kind(graph: GraphChoice) -> str:
+    return "a collection of graphs" if "gc" in graph.tasks else "one graph"
+
+
+def _model_name(layers: Sequence[Layer], task_name: str) -> str:
+    name = _chosen_name(layers, "model", ENCODERS, DEFAULT_MODEL)
+    if task_name not in ENCODERS[name].tasks:
+        raise DataError(f"the model {name} is for {', '.join(ENCODERS[name].tasks)}, not for {task_name}")
+    return name
+
+
+def _chosen_name(layers: Sequence[Layer], section: str, known: Mapping[str, Any], default: str) -> str:
+    for layer in reversed(layers):
+        given = layer.sections.get(section, {})
+        if given.get("own"):
+            raise DataError(
+                f"{layer.origin}: the model {given.get('name')} is a class of your own; run it again from Python"
+            )
+        name = str(given.get("name", default))
+        if name not in known:
+            raise DataError(f"{layer.origin}: {name!r} is not a {section}; {suggestion(name, known)}")
+        if "name" in given:
+            return name
+    return default
+
+
+def _seed(layers: Sequence[Layer]) -> int:
+    seed = 0
     for layer in layers:
-        for name, value in layer.items():
-            if isinstance(value, Mapping):
-                result[name] = {**result.get(name, {}), **value}
-            else:
-                result[name] = value
-    return result
+        given = {name: value for name, value in layer.sections.items() if name == "seed"}
+        seed = checked_options(given, {"seed": int}, f"{layer.origin}:").get("seed", seed)
+        check_seed(seed)
+    return seed

@@ -73,6 +73,7 @@ class H2HGCN(Pretrained):
             "max_tangent_norm": max_tangent_norm, "curvature": curvature, "learn_curvature": learn_curvature,
         }  # fmt: skip
         _check_arguments(in_features, dim, num_layers, stem, tied, max_tangent_norm, curvature)
+        _check_shares(dropout=dropout, feature_dropout=feature_dropout)
         self.in_features = in_features
         self.dim = dim
         self.num_layers = num_layers
@@ -202,3 +203,9 @@ def _check_arguments(
         raise ValueError(f"max_tangent_norm={max_tangent_norm}: the cap must be positive, or None")
     if not (math.isfinite(curvature) and curvature > 0):
         raise ValueError(f"curvature={curvature}: give c > 0 for a space of curvature -c")
+
+
+def _check_shares(**shares: float) -> None:
+    for name, share in shares.items():
+        if not 0 <= share < 1:
+            raise ValueError(f"{name}={share} must be 0 or more, and below 1")

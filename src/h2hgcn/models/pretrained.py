@@ -11,7 +11,7 @@ from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DataError
 from h2hgcn.layers.spaces import Space
 from h2hgcn.options import checked_options, option_types, plain_options
-from h2hgcn.tensor_files import part_of, read_tensors, write_tensors
+from h2hgcn.tensor_files import load_weights, part_of, read_tensors, write_tensors
 
 # Settled by whoever builds the encoder, not part of what it is.
 PLACEMENT = ("device", "dtype")
@@ -52,14 +52,15 @@ class Pretrained(nn.Module):
         if name != cls.name:
             raise DataError(f"{folder} holds a {name!r}, not a {cls.name!r}")
         section.setdefault("in_features", config.get("facts", {}).get("in_features"))
-        where = f"{folder / 'config.toml'} [model]"
+        where, file = f"{folder / 'config.toml'} [model]", folder / "model.safetensors"
         options = checked_options(section, option_types(cls, PLACEMENT), where)
-        weights = part_of(read_tensors(folder / "model.safetensors")[0], "encoder.")
+        weights = part_of(read_tensors(file)[0], "encoder.")
         try:
-            encoder = cls(**options).to(dtype=next((value.dtype for value in weights.values()), None))
-            encoder.load_state_dict(weights)
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise DataError(f"{where} and the weights beside it do not fit: {error}") from error
+            encoder = cls(**options)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{where} {error}") from error
+        encoder.to(dtype=next((value.dtype for value in weights.values()), None))
+        load_weights(encoder, weights, str(file))
         return encoder
 
     def is_plain(self) -> bool:

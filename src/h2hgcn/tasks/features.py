@@ -7,11 +7,14 @@ from torch import Tensor
 
 from h2hgcn.datasets import DataError, task_features
 
+# Bytes: PyTorch's allocator on the CPU.
+_ALIGNMENT = 64
+
 
 def node_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Tensor:
     """``task_features`` of a graph, known to be good."""
     check_features(graph)
-    return as_floats(task_features(graph, task, edge_index))
+    return _aligned(as_floats(task_features(graph, task, edge_index)))
 
 
 def check_features(graph: Any, what: str = "the graph") -> None:
@@ -28,6 +31,16 @@ def check_features(graph: Any, what: str = "the graph") -> None:
     if not bool(values.isfinite().all()):
         where = f", first in row {int((~x.isfinite()).any(1).nonzero()[0])}" if x.layout == torch.strided else ""
         raise DataError(f"the features (x) of {what} hold NaN or infinity{where}; mend or drop them")
+
+
+def _aligned(x: Tensor) -> Tensor:
+    """Features row by row, in memory as PyTorch allots it: products depend to the last bit on where and in which order
+    their numbers lie, and those that come from NumPy lie anywhere.
+    """
+    if x.layout != torch.strided:
+        return x
+    x = x.contiguous()
+    return x.clone() if x.data_ptr() % _ALIGNMENT else x
 
 
 def as_floats(x: Tensor) -> Tensor:

@@ -5,9 +5,9 @@ from typing import Any
 from torch import Tensor, nn
 from torch_geometric.nn import global_mean_pool
 
+from h2hgcn.geometry.row_pairs import squared_distances_of_rows
 from h2hgcn.layers import CentroidDistance, FermiDiracDecoder
 from h2hgcn.layers.spaces import as_lorentz, check_space, squared_distance
-from h2hgcn.tasks.link_distances import link_squared_distances
 
 
 class LinkHead(nn.Module):
@@ -23,7 +23,7 @@ class LinkHead(nn.Module):
         if self.space == "euclidean":
             source, target = (points.index_select(0, ends) for ends in pairs.unbind(1))
             return self.decoder(source, target, distance_scale=distance_scale)
-        square = link_squared_distances(as_lorentz(points, self.space), pairs) * distance_scale**2
+        square = squared_distances_of_rows(as_lorentz(points, self.space), pairs) * distance_scale**2
         return (self.decoder.r - square) / self.decoder.t
 
 

@@ -14,7 +14,6 @@ from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Model, Problem, Task
 from h2hgcn.training.building import EncoderFactory, build_model
-from h2hgcn.training.curves import TensorBoardCurves, check_tensorboard
 from h2hgcn.training.description import describe
 from h2hgcn.training.folder import RunFolder, metrics_line
 from h2hgcn.training.loading import load_run
@@ -23,6 +22,7 @@ from h2hgcn.training.optimizers import StiefelOptimizer, build_optimizer
 from h2hgcn.training.run import Run
 from h2hgcn.training.settings import TrainingSettings
 from h2hgcn.training.state import TrainingState, load_checkpoint, save_checkpoint
+from h2hgcn.training.tensorboard import TensorBoardCurves, check_tensorboard
 from h2hgcn.training.threads import limited_threads
 
 

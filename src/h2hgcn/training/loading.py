@@ -9,7 +9,7 @@ from torch import nn
 from h2hgcn.datasets.graph_file import fingerprint, load_saved_graph
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Model
-from h2hgcn.tensor_files import read_tensors
+from h2hgcn.tensor_files import load_weights, read_tensors
 from h2hgcn.training.description import encoder_factory, settings_from, task_from
 from h2hgcn.training.folder import RunFolder
 from h2hgcn.training.run import Run
@@ -43,12 +43,9 @@ def load_run(
 def _load_model(folder: RunFolder, config: dict[str, Any], task: Any, model: Any) -> Model:
     weights, _ = read_tensors(folder.model, folder.made_anew(folder.model))
     make = model or encoder_factory(config["model"], f"{folder.config} [model]")
-    facts = config["facts"]
-    try:
-        with torch_seeded(0):  # what is drawn here is replaced, and must not cost the caller's generator anything
-            built: Model = task.assemble(make(facts["in_features"]), facts["in_features"], facts.get("num_classes"))
-        built.to(dtype=settings_from(config["training"]).torch_dtype())
-        built.load_state_dict(weights)
-    except (RuntimeError, KeyError) as error:
-        raise DataError(f"{folder.model} does not fit {folder.config}: {error}") from error
+    in_features, num_classes = (config["facts"].get(name) for name in ("in_features", "num_classes"))
+    with torch_seeded(0):  # what is drawn here is replaced, and must not cost the caller's generator anything
+        built: Model = task.assemble(make(in_features), in_features, num_classes)
+    built.to(dtype=settings_from(config["training"], f"{folder.config} [training]").torch_dtype())
+    load_weights(built, weights, str(folder.model))
     return built

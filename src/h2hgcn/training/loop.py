@@ -135,7 +135,9 @@ def _culprit(model: nn.Module) -> str:
         if parameter.grad is not None and not bool(parameter.grad.isfinite().all()):
             return f"the gradient of {name} holds NaN or infinity"
     largest, name = max((float(parameter.detach().abs().max()), name) for name, parameter in _filled(model))
-    return f"all parameters are finite (the largest number is {largest:.3g}, in {name}), so the features overflow"
+    return (
+        f"all parameters are finite (the largest number, in {name}, is {largest:.3g}), so they or the features overflow"
+    )
 
 
 def _filled(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

@@ -1,4 +1,4 @@
-"""Settings that were chosen on validation data, as TOML files: one for a task, and one for a data set and a task."""
+"""Settings to start from, as TOML files: one for a task, and one for a data set and a task."""
 
 import tomllib
 from importlib.resources import files

@@ -1,8 +1,8 @@
 """Squared distances of pairs of rows of one set of points, without gathering the rows.
 
-The polar form of ``geometry.polar``, whose letters these are. A link's two rows are read where they lie, and their
-gradients added where they belong: gathered copies of both ends would cost more than the geometry. Norms are taken once
-for a point, not for every pair.
+The form is that of ``polar.py``, whose letters these are. The two rows of a pair are read where they lie, and their
+gradients added where they belong: gathered copies of both would cost more than the geometry. Norms are taken once for a
+point, not for every pair.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from h2hgcn.geometry.numerics import floored_reciprocal
 _LOOPED = (torch.float32, torch.float64)
 
 
-def link_squared_distances(points: Tensor, pairs: Tensor) -> Tensor:
+def squared_distances_of_rows(points: Tensor, pairs: Tensor) -> Tensor:
     """``lorentz.squared_distance`` between rows of ``points (n, dim + 1)``, named by ``pairs (k, 2)``."""
     if not points.is_cpu or points.dtype not in _LOOPED or torch.compiler.is_compiling():
         return _gathered(points, pairs)

@@ -3,7 +3,7 @@ import torch
 from samples import generator
 
 from h2hgcn.geometry import lorentz
-from h2hgcn.tasks.link_distances import link_squared_distances
+from h2hgcn.geometry.row_pairs import squared_distances_of_rows
 
 # A node with itself, two equal points, the origin, both directions, and a pair twice.
 PAIRS = torch.tensor([[0, 0], [0, 1], [2, 3], [3, 2], [4, 5], [4, 5], [5, 6], [6, 7]])
@@ -23,7 +23,7 @@ def gathered(points, pairs):
 @pytest.mark.parametrize("radius", [0.0, 1e-4, 1.0, 6.0, 12.0])
 def test_values_and_gradients_are_those_of_gathered_rows(radius, dtype):
     points = points_at(radius, dtype)
-    found, expected = link_squared_distances(points, PAIRS), gathered(points, PAIRS)
+    found, expected = squared_distances_of_rows(points, PAIRS), gathered(points, PAIRS)
     torch.testing.assert_close(found, expected, rtol=4 * torch.finfo(dtype).eps, atol=0)
     assert found[0] == found[1] == 0
     grad = torch.linspace(-1, 2, len(PAIRS), dtype=dtype)
@@ -35,28 +35,28 @@ def test_values_and_gradients_are_those_of_gathered_rows(radius, dtype):
 def test_second_derivatives():
     points = points_at(1.0, torch.float64)[4:].detach().requires_grad_()
     pairs = torch.tensor([[0, 1], [1, 2], [3, 1]])
-    assert torch.autograd.gradgradcheck(lambda x: link_squared_distances(lorentz.project(x), pairs), points)
+    assert torch.autograd.gradgradcheck(lambda x: squared_distances_of_rows(lorentz.project(x), pairs), points)
 
 
 def test_layout_and_threads_make_no_difference():
     points = lorentz.exp_origin(torch.randn(3000, 40, generator=generator(2)))
     pairs = torch.randint(3000, (5000, 2), generator=generator(3))
-    expected = link_squared_distances(points, pairs)
+    expected = squared_distances_of_rows(points, pairs)
     strided = points.T.contiguous().T
-    assert torch.equal(link_squared_distances(strided, pairs.T.contiguous().T), expected)
+    assert torch.equal(squared_distances_of_rows(strided, pairs.T.contiguous().T), expected)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        assert torch.equal(link_squared_distances(points, pairs), expected)
+        assert torch.equal(squared_distances_of_rows(points, pairs), expected)
     finally:
         torch.set_num_threads(before)
 
 
 def test_no_pairs_and_pairs_that_are_not_there():
     points = points_at(1.0, torch.float32)
-    none = link_squared_distances(points, PAIRS[:0])
+    none = squared_distances_of_rows(points, PAIRS[:0])
     assert none.shape == (0,)
     assert not torch.autograd.grad(none.sum(), points)[0].any()
     for pair in ([0, 8], [-1, 0]):
         with pytest.raises(IndexError, match="there are 8 points"):
-            link_squared_distances(points, torch.tensor([pair]))
+            squared_distances_of_rows(points, torch.tensor([pair]))

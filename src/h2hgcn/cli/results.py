@@ -1,0 +1,25 @@
+"""The metrics of a run as a table."""
+
+from typing import Any
+
+from rich.table import Table
+
+Metrics = dict[str, dict[str, float]]
+
+
+def metrics_table(metrics: Metrics, selection: str, trivial: dict[str, float] | None = None) -> Table:
+    """What was learnt, beside what needs no learning; the metric that selects is marked."""
+    table = Table("metric", "validation", "test", box=None, header_style="bold", pad_edge=False)
+    for name, value in metrics["test"].items():
+        marked = f"{name} (selects)" if name == selection else name
+        table.add_row(marked, f"{metrics['val'][name]:.4f}", f"{value:.4f}")
+    for name, value in (trivial or {}).items():
+        table.add_row(f"without learning: {name}, {selection}", "", f"{value:.4f}")
+    return table
+
+
+def epochs_line(result: dict[str, Any], resumed_from: int | None) -> str:
+    """How long training took, and from where it went on."""
+    stopped = "stopped early" if result["stopped_early"] else "all epochs"
+    line = f"best epoch {result['best_epoch']} of {result['epochs']} ({stopped}), {result['seconds']:.1f} s of training"
+    return f"{line}, going on from epoch {resumed_from}" if resumed_from else line

@@ -1,0 +1,80 @@
+"""Which graph is meant, and which tasks it is for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from h2hgcn.datasets import DATASETS
+from h2hgcn.errors import DataError
+from h2hgcn.experiments.sections import Layer
+from h2hgcn.options import suggestion
+
+DEFAULT_DATASET = "disease"
+
+_OPTIONS: dict[str, Any] = {
+    "dataset": str, "edges": str, "features": str, "labels": str, "weights": str, "directed": bool, "source": str,
+    "target": str, "header": bool, "unlinked": str, "fingerprint": str, "memory": bool,
+}  # fmt: skip
+_RECORDS = ("fingerprint", "memory")
+
+
+@dataclass(frozen=True)
+class GraphChoice:
+    """``options`` is what ``config.toml`` keeps; ``fingerprint`` is that of the data of the run that it comes from."""
+
+    options: dict[str, Any]
+    fingerprint: str | None = None
+
+    @property
+    def dataset(self) -> str | None:
+        """The name of a named dataset."""
+        return self.options.get("dataset")
+
+    @property
+    def name(self) -> str:
+        """A short name, for folders and titles."""
+        return self.dataset or Path(self.options["edges"]).name.split(".")[0] or "graph"
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that it is for, the default first."""
+        tasks = ("lp", "nc") if self.dataset is None else DATASETS[self.dataset].tasks
+        return tuple(sorted(tasks, key=lambda task: task != "lp"))
+
+
+def choose_graph(layers: Sequence[Layer]) -> GraphChoice:
+    """The graph of the last layer that names one, with what that and later layers say of it."""
+    chosen: dict[str, Any] = {}
+    for layer in layers:
+        given = layer.options("data", _OPTIONS)
+        if "dataset" in given and "edges" in given:
+            raise DataError(
+                f"{layer.origin}: the dataset {given['dataset']!r} and the edges {given['edges']!r} are both given; "
+                "choose one"
+            )
+        if given.get("memory"):
+            raise DataError(
+                f"{layer.origin}: the data of that run came from memory, not from files; run it again from Python"
+            )
+        if "dataset" in given:
+            given["dataset"] = _known(given["dataset"], layer.origin)
+        chosen = given if "dataset" in given or "edges" in given else {**chosen, **given}
+        _check_own(chosen, layer.origin)
+    chosen = chosen or {"dataset": DEFAULT_DATASET}
+    options = {name: value for name, value in chosen.items() if name not in _RECORDS}
+    return GraphChoice(options, chosen.get("fingerprint"))
+
+
+def _known(name: str, origin: str) -> str:
+    if name.lower() not in DATASETS:
+        raise DataError(f"{origin}: {name!r} is not a named dataset; {suggestion(name.lower(), DATASETS)}")
+    return name.lower()
+
+
+def _check_own(chosen: dict[str, Any], origin: str) -> None:
+    """Files and columns belong to a graph of one's own."""
+    others = [name for name in chosen if name not in ("dataset", "edges", *_RECORDS)]
+    if others and "edges" not in chosen:
+        named = f"{chosen['dataset']} is a named dataset" if "dataset" in chosen else "name its edges, too"
+        raise DataError(f"{origin}: {', '.join(others)}: only for a graph of your own; {named}")

@@ -1,0 +1,88 @@
+"""Settings as sections of plain values, each layer of them with the place that it came from."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from h2hgcn.errors import DataError
+from h2hgcn.options import checked_options, suggestion
+
+Sections = dict[str, Any]
+
+SECTIONS = ("data", "task", "model", "training")
+COMMAND_LINE = "command line"
+# What a run's own config.toml holds beside its settings.
+_RECORDS = ("format", "facts", "versions")
+_PATHS = ("edges", "features", "labels")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Settings, and where they were said, which errors name."""
+
+    origin: str
+    sections: Sections
+
+    def options(self, section: str, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of a section, checked against the known ones."""
+        return checked_options(self.sections.get(section, {}), known, f"{self.origin}: [{section}]")
+
+
+def read_layer(path: Path) -> Layer:
+    """A configuration file; also the ``config.toml`` of a run."""
+    try:
+        with path.open("rb") as file:
+            sections = tomllib.load(file)
+    except FileNotFoundError:
+        raise DataError(f"{path} is not there") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder; name a TOML file, such as {path / 'config.toml'}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not TOML: {error}") from None
+    for name, value in sections.items():
+        if name not in (*SECTIONS, *_RECORDS, "seed"):
+            raise DataError(f"{path} has no section {name!r} to give; {suggestion(name, (*SECTIONS, 'seed'))}")
+        if name in SECTIONS and not isinstance(value, dict):
+            raise DataError(f"{path}: {name} is a section; write [{name}] and its options below")
+    settings = {name: value for name, value in sections.items() if name not in _RECORDS}
+    settings["data"] = absolute_paths(settings.get("data", {}), path.parent)
+    return Layer(str(path), settings)
+
+
+def setting(text: str) -> Sections:
+    """``section.option=value`` as sections, for flags."""
+    name, equals, value = text.partition("=")
+    section, dot, option = (part.strip() for part in name.partition("."))
+    if not (equals and dot and option):
+        raise DataError(f"--set {text}: write it as section.option=value, such as model.dropout=0.5")
+    if section == "data":
+        raise DataError(f"--set {text}: use the flags --dataset, --edges and so on")
+    if section not in SECTIONS:
+        raise DataError(f"--set {text}: there is no section {section!r}; {suggestion(section, SECTIONS[1:])}")
+    return {section: {option: value.strip()}}
+
+
+def merged(*layers: Mapping[str, Any]) -> Sections:
+    """Sections in which later layers win, option by option."""
+    result: Sections = {}
+    for layer in layers:
+        for name, value in layer.items():
+            result[name] = {**result.get(name, {}), **value} if isinstance(value, Mapping) else value
+    return result
+
+
+def absolute_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Files as they are found from ``folder``, since a run may be gone on with from elsewhere.
+
+    What is no file there may be the name of a node attribute, unless it stands for the edges.
+    """
+
+    def absolute(name: str, value: Any) -> Any:
+        if name not in _PATHS or not isinstance(value, str):
+            return value
+        path = folder / value
+        return str(path.resolve()) if path.is_file() else str(path) if name == "edges" else value
+
+    return {name: absolute(name, value) for name, value in data.items()}

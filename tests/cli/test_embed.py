@@ -1,0 +1,53 @@
+"""``h2hgcn embed``: files, coordinates, ids."""
+
+import numpy as np
+import pytest
+
+from h2hgcn.embeddings import read_embeddings
+from h2hgcn.embeddings.coordinates import lorentz_tensor
+from h2hgcn.training import load_run
+
+
+@pytest.mark.parametrize("coordinates", ["lorentz", "poincare", "klein"])
+@pytest.mark.parametrize("suffix", ["parquet", "npz", "csv"])
+def test_points_come_back_with_the_ids_and_labels_of_their_nodes(run, trained, tmp_path, suffix, coordinates):
+    result = run("embed", trained / "nc", "--out", f"e.{suffix}", "--coordinates", coordinates)
+    assert (result.stdout, result.stderr) == ("", f"40 points: e.{suffix}\n")
+    read = read_embeddings(tmp_path / f"e.{suffix}", coordinates)
+    expected = load_run(trained / "nc")
+    assert read.ids.tolist() == expected.data.node_ids.tolist()
+    assert read.labels[:4].tolist() == ["red", "green", "blue", "red"]
+    assert np.allclose(lorentz_tensor(read.points, coordinates), expected.embeddings, atol=1e-5)
+
+
+def test_points_of_graphs(run, trained, shapes, tmp_path):
+    assert run("embed", trained / "gc", "--out", "g.parquet").returncode == 0
+    read = read_embeddings(tmp_path / "g.parquet")
+    assert read.ids.tolist() == list(range(40))
+    assert read.labels[:2].tolist() == ["0", "1"]
+
+
+def test_points_of_new_nodes(run, files, trained):
+    new = ("--edges", "new.csv", "--features", "newx.csv")
+    assert run("embed", trained / "lp", *new, "--out", "n.csv").returncode == 0
+    assert read_embeddings(files / "n.csv").ids.tolist() == ["n01", "n02", "new1", "new2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lp", "--out", "my.csv"], "my.csv is there already; name another file, or use --force"),
+        (["lp", "--out", "."], "is a folder"),
+        (["lp", "--out", "e.txt"], "end the name with one of these"),
+        (["lp", "--out", "e.csv", "--coordinates", "round"], "the coordinates 'round' are not known"),
+        (["lp", "--out", "e.csv", "--coordinates", "euclidean"], "euclidean"),
+        (["gc", "--out", "e.csv", "--edges", "new.csv"], "is about graphs of a collection"),
+        (["lp"], "Missing option '--out'"),
+    ],
+)
+def test_a_mistake_is_a_message_and_exit_code_2(run, files, trained, arguments, message):
+    before = {path: path.read_bytes() for path in files.iterdir()}
+    result = run("embed", trained / arguments[0], *arguments[1:])
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert {path: path.read_bytes() for path in files.iterdir()} == before

@@ -1,0 +1,57 @@
+"""``h2hgcn evaluate``."""
+
+import json
+import shutil
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["lp", "nc", "gc"])
+def test_metrics_are_those_of_the_end_of_training(run, trained, shapes, name):
+    result = run("evaluate", trained / name, "--json")
+    told = json.loads(result.stdout)
+    kept = json.loads((trained / name / "result.json").read_text())
+    assert told["selection"] == kept["selection"]
+    for part in ("val", "test"):
+        assert told["metrics"][part] == pytest.approx(kept["metrics"][part], abs=1e-6)
+
+
+def test_the_table_marks_the_metric_that_selects(run, trained):
+    result = run("evaluate", trained / "nc")
+    assert result.stdout.startswith("metric              validation  test")
+    assert "accuracy (selects)" in result.stdout
+    assert result.stderr == ""
+
+
+def test_a_collection_that_is_not_the_same_is_refused(run, trained, shapes, tmp_path):
+    shutil.copytree(trained / "gc", tmp_path / "gc")
+    config = tmp_path / "gc" / "config.toml"
+    config.write_text(config.read_text().replace('fingerprint = "', 'fingerprint = "0'))
+    result = run("evaluate", "gc")
+    assert result.returncode == 2
+    assert "shapes is not what gc was trained on" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict", "recommend", "embed"])
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        ("none", "none is not a folder; give the folder of a run"),
+        ("file", "file is not a folder"),
+        ("empty", "empty holds no config.toml; give the folder of a run"),
+        ("damaged", "model.safetensors is damaged"),
+        ("config", "config.toml is damaged"),
+    ],
+)
+def test_what_is_no_run_is_refused(run, trained, tmp_path, command, folder, message):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "empty").mkdir()
+    for name, part in (("damaged", "model.safetensors"), ("config", "config.toml")):
+        shutil.copytree(trained / "lp", tmp_path / name)
+        whole = (tmp_path / name / part).read_bytes()
+        (tmp_path / name / part).write_bytes(whole[: len(whole) // 2])
+    options = {"recommend": ["--node", "n01"], "embed": ["--out", "e.csv"]}
+    result = run(command, folder, *options.get(command, []))
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert result.stdout == ""

@@ -1,0 +1,150 @@
+"""``h2hgcn predict``: files of what to predict, other graphs, and where the result goes."""
+
+import json
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from h2hgcn.training import load_run
+
+PAIRS = "n01,n02\nn03,n30\n"
+
+
+@pytest.mark.parametrize(
+    "text", [PAIRS, f"source,target\n{PAIRS}", f"who,whom\n{PAIRS}", PAIRS.replace(",", "\t"), f"# a comment\n{PAIRS}"]
+)
+def test_links_of_pairs(run, trained, tmp_path, text):
+    (tmp_path / "p.csv").write_text(text)
+    result = run("predict", trained / "lp", "p.csv", "--json")
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(result.stdout)
+    assert [(row["source"], row["target"]) for row in rows] == [("n01", "n02"), ("n03", "n30")]
+    expected = load_run(trained / "lp").predict([["n01", "n02"], ["n03", "n30"]])
+    assert [row["probability"] for row in rows] == pytest.approx(expected.tolist())
+
+
+@pytest.mark.parametrize("text", ["n01\nn30\n", "id\nn01\nn30\n", "node,class\nn01,red\nn30,blue\n"])
+def test_classes_of_nodes(run, trained, tmp_path, text):
+    (tmp_path / "n.csv").write_text(text)
+    rows = json.loads(run("predict", trained / "nc", "n.csv", "--json").stdout)
+    assert [row["node"] for row in rows] == ["n01", "n30"]
+    for row in rows:
+        probabilities = {name: row[f"p({name})"] for name in ("red", "green", "blue")}
+        assert sum(probabilities.values()) == pytest.approx(1)
+        assert row["class"] == max(probabilities, key=probabilities.get)
+        assert row["probability"] == probabilities[row["class"]]
+
+
+def test_classes_of_graphs(run, trained, shapes, tmp_path):
+    (tmp_path / "g.txt").write_text("graph\n5\n0\n")
+    chosen = json.loads(run("predict", trained / "gc", "g.txt", "--json").stdout)
+    everything = json.loads(run("predict", trained / "gc", "--json").stdout)
+    assert [row["graph"] for row in everything] == list(range(40))
+    assert [row["graph"] for row in chosen] == [5, 0]
+    for row in chosen:
+        assert row["p(1)"] == pytest.approx(everything[row["graph"]]["p(1)"], abs=1e-5)
+
+
+def test_integer_ids(run, tmp_path):
+    (tmp_path / "e.csv").write_text("".join(f"{k},{(k + step) % 30}\n" for k in range(30) for step in (1, 5)))
+    (tmp_path / "p.csv").write_text("from,to\n7,1\n12,3\n")
+    assert run("train", "--edges", "e.csv", "--epochs", 1, "--out", "r").returncode == 0
+    rows = json.loads(run("predict", "r", "p.csv", "--json").stdout)
+    assert [(row["source"], row["target"]) for row in rows] == [(7, 1), (12, 3)]
+    (tmp_path / "p.csv").write_text("from,to\n7,1\n12,x\n")
+    assert "p.csv, line 3: there is no node 'x'; ids go from 0 to 29" in run("predict", "r", "p.csv").stderr
+
+
+def test_the_same_graph_in_a_file_has_the_same_classes(run, trained):
+    """Classifiers see all edges, so that a graph is the same whether a run holds it or a file."""
+    other = ("--edges", trained / "my.csv", "--features", trained / "x.csv")
+    own, same = (json.loads(run("predict", trained / "nc", *flags, "--json").stdout) for flags in ((), other))
+    assert [row["node"] for row in own] == [row["node"] for row in same]
+    assert [row["p(red)"] for row in own] == pytest.approx([row["p(red)"] for row in same], abs=1e-5)
+
+
+def test_edges_of_another_graph_are_read_as_those_of_the_run(run, trained, tmp_path):
+    command = ("train", "--edges", trained / "my.csv", "--features", trained / "x.csv", "--labels", trained / "y.csv")
+    assert run(*command, "--task", "nc", "--directed", "--epochs", 1, "--out", "r").returncode == 0
+    other = ("--edges", trained / "my.csv", "--features", trained / "x.csv")
+    own, same, both_ways = (
+        json.loads(run("predict", "r", *flags, "--json").stdout) for flags in ((), other, (*other, "--undirected"))
+    )
+    assert [row["p(red)"] for row in own] == pytest.approx([row["p(red)"] for row in same], abs=1e-5)
+    assert [row["p(red)"] for row in own] != pytest.approx([row["p(red)"] for row in both_ways], abs=1e-5)
+
+
+def test_new_nodes(run, files, trained):
+    new = ("--edges", "new.csv", "--features", "newx.csv")
+    (files / "p.csv").write_text("n01,new1\nnew1,new2\n")
+    links = run("predict", trained / "lp", "p.csv", *new, "--json")
+    assert [row["target"] for row in json.loads(links.stdout)] == ["new1", "new2"]
+    classes = json.loads(run("predict", trained / "nc", *new, "--json").stdout)
+    assert [row["node"] for row in classes] == ["n01", "n02", "new1", "new2"]
+
+
+def test_one_graph_of_ones_own(run, trained, tmp_path):
+    (tmp_path / "star.csv").write_text("".join(f"hub,{k}\n" for k in range(5)))
+    (tmp_path / "x.csv").write_text("id,a,b,c,d,e\nhub,0,0,0,0,1\n" + "".join(f"{k},0,1,0,0,0\n" for k in range(5)))
+    result = run("predict", trained / "gc", "--edges", "star.csv", "--features", "x.csv", "--json")
+    (row,) = json.loads(result.stdout)
+    assert row["graph"] == "star"
+    assert row["p(0)"] + row["p(1)"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("name", "read"), [("s.csv", pyarrow.csv.read_csv), ("s.parquet", pyarrow.parquet.read_table)])
+def test_output_files(run, trained, tmp_path, name, read):
+    command = ("predict", trained / "lp", trained / "pairs.csv", "--out", name)
+    result = run(*command)
+    assert (result.stdout, result.stderr) == ("", f"2 rows: {name}\n")
+    table = read(tmp_path / name).to_pydict()
+    assert table["source"] == ["n01", "n03"]
+    assert all(0 < probability < 1 for probability in table["probability"])
+    before = (tmp_path / name).read_bytes()
+    refused = run(*command)
+    assert refused.returncode == 2
+    assert f"{name} is there already; name another file, or use --force" in refused.stderr
+    assert (tmp_path / name).read_bytes() == before
+    assert run(*command, "--force").returncode == 0
+
+
+def test_a_screen_of_many_rows(run, trained):
+    result = run("predict", trained / "nc")
+    assert len(result.stdout.splitlines()) == 21
+    assert result.stderr == "40 rows and 6 columns in all; --out FILE or --json has the others\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lp"], "say which pairs"),
+        (["lp", "none.csv"], "none.csv does not exist"),
+        (["lp", "one.csv"], "one.csv has one column; a pair needs two nodes"),
+        (["lp", "bad.csv"], "bad.csv, line 3: there is no node 'zz'; ids go from n00 to n39"),
+        (["lp", "head.csv"], "head.csv, line 1: there is no node 'who'"),
+        (["nc", "bad.csv", "--edges", "new.csv", "--features", "newx.csv"], "there is no node 'n03'"),
+        (["gc", "bad.csv"], "there is no graph 'source'; ids go from 0 to 39"),
+        (["gc", "bad.csv", "--edges", "new.csv"], "leave the file out"),
+        (["gc", "--edges", "new.csv", "--features", "newx.csv"], "the model was trained with 5"),
+        (["nc", "--features", "newx.csv"], "--features: only with --edges"),
+        (["nc", "--header"], "--header: only with --edges"),
+        (["nc", "--edges", "new.csv"], "the features of new are log(1 + degree)"),
+        (["nc", "--edges", "new.csv", "--features", "order.csv"], "the features of new are size, age, height"),
+        (["nc", "--edges", "none.csv"], "none.csv does not exist"),
+        (["nc", "--edges", "cora"], "that is a named dataset"),
+        (["lp", "pairs.csv", "--out", "s.txt"], "tables are written as .csv or .parquet"),
+        (["lp", "pairs.csv", "--out", "."], "is a folder"),
+    ],
+)
+def test_a_mistake_is_a_message_and_exit_code_2(run, files, trained, shapes, arguments, message):
+    (files / "one.csv").write_text("id\nn01\n")
+    (files / "bad.csv").write_text("source,target\nn01,n02\nn03,zz\n")
+    (files / "head.csv").write_text("who,whom\n")
+    (files / "order.csv").write_text("id,size,age,height\nn01,1,2,3\nn02,1,2,3\nnew1,1,2,3\nnew2,1,2,3\n")
+    before = sorted(files.rglob("*"))
+    result = run("predict", trained / arguments[0], *arguments[1:])
+    assert result.returncode == 2, result.stdout
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert sorted(files.rglob("*")) == before

@@ -1,0 +1,72 @@
+"""Stopping a run and going on with it."""
+
+import json
+import signal
+import time
+
+import pytest
+
+from h2hgcn.cli.stopping import StopAfterEpoch
+
+GRAPH = ("--edges", "my.csv", "--features", "x.csv")
+
+
+def stop_after(monkeypatch, epochs):
+    """As if a signal had come in the last of so many epochs."""
+    answers = iter([False] * epochs + [True])
+    monkeypatch.setattr(StopAfterEpoch, "wanted", lambda self: next(answers))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_epoch_and_the_same_command_goes_on(process, run, files, monkeypatch, number):
+    endless = ("train", *GRAPH, "--epochs", 10**9, "--set", "training.patience=none", "--out", "r", "--json")
+    started = process(*endless)
+    metrics = files / "r" / "metrics.jsonl"
+    while started.poll() is None and not (metrics.exists() and metrics.stat().st_size):
+        time.sleep(0.02)
+    started.send_signal(number)
+    stdout, stderr = started.communicate()
+    epoch = json.loads(stdout)["epochs"]
+    assert started.returncode == 1
+    assert epoch == len(metrics.read_text().splitlines())
+    assert "stopping: when this epoch is over; once more to stop at once" in stderr
+    assert f"stopped: after epoch {epoch}; the same command goes on from there" in stderr
+    assert "is not finished; run its command again" in run("evaluate", "r").stderr
+    stop_after(monkeypatch, 2)
+    again = json.loads(run(*endless).stdout)
+    assert (again["resumed_from"], again["epochs"]) == (epoch, epoch + 2)
+
+
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(run, files, monkeypatch):
+    command = ("train", *GRAPH, "--epochs", 4)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        assert run(*command, "--out", "stopped").returncode == 1
+    assert "going on from epoch 2" in run(*command, "--out", "stopped").stdout
+    assert run(*command, "--out", "whole").returncode == 0
+    weights = [(files / folder / "model.safetensors").read_bytes() for folder in ("stopped", "whole")]
+    assert weights[0] == weights[1]
+
+
+def test_a_second_signal_stops_at_once():
+    before = signal.getsignal(signal.SIGINT)
+    with StopAfterEpoch() as stop:
+        assert not stop.wanted()
+        signal.raise_signal(signal.SIGINT)
+        assert stop.wanted()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_run_that_is_stopped_at_once_keeps_its_checkpoint(run, files, monkeypatch):
+    def stop(self):
+        raise KeyboardInterrupt
+
+    command = ("train", *GRAPH, "--epochs", 4, "--out", "r")
+    monkeypatch.setattr(StopAfterEpoch, "wanted", stop)
+    result = run(*command)
+    assert result.returncode == 1
+    assert "stopped: at once; the same command goes on from the last checkpoint" in result.stderr
+    monkeypatch.undo()
+    assert run(*command).returncode == 0

@@ -1,0 +1,83 @@
+"""``h2hgcn train``: what it says, writes, and does not write over."""
+
+import json
+import shutil
+
+from h2hgcn.cli.output import stderr
+
+GRAPH = ("--edges", "my.csv", "--features", "x.csv")
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_says_what_it_learnt_and_where_it_is(run, files):
+    result = run("train", *GRAPH, "--epochs", 2)
+    folder = files / "runs" / "my-lp-h2h-gcn-seed0"
+    assert result.returncode == 0, result.stderr
+    assert "auc (selects)" in result.stdout
+    assert "without learning: degree product, auc" in result.stdout
+    for name in ("config.toml", "model.safetensors", "embeddings.parquet", "report.html"):
+        assert (folder / name).stat().st_size
+        assert f"runs/my-lp-h2h-gcn-seed0/{name}  " in result.stdout
+    assert not stderr.is_terminal
+    assert result.stderr == "h2h-gcn for lp on my, clean split, settings lp-h2h-gcn, to runs/my-lp-h2h-gcn-seed0\n"
+
+
+def test_a_run_is_replaced_by_force_alone(run, files):
+    command = ("train", *GRAPH, "--epochs", 2, "--json", "--out", "r")
+    first = run(*command)
+    before = contents(files / "r")
+    again = run(*command)
+    assert again.returncode == 0
+    assert "finished already, in r; --force trains anew" in again.stderr
+    assert again.stdout == first.stdout
+    other = run(*command, "--seed", 1)
+    assert other.returncode == 2
+    assert "seed is 0 there and 1 now" in other.stderr
+    assert "finished" not in other.stderr
+    assert contents(files / "r") == before
+    assert run(*command, "--seed", 1, "--force").returncode == 0
+    assert contents(files / "r")["model.safetensors"] != before["model.safetensors"]
+
+
+def test_json_is_alone_on_stdout(run, files):
+    result = run("train", "--edges", "my.csv", "--epochs", 2, "--json")
+    told = json.loads(result.stdout)
+    assert told["finished"]
+    assert told["resumed_from"] is None
+    assert told["metrics"]["test"].keys() == told["metrics"]["val"].keys()
+    assert (files / told["folder"] / "result.json").exists()
+    assert "no features were given" in result.stderr
+
+
+def test_a_runs_configuration_runs_it_again(run, files):
+    options = ("--task", "nc", "--labels", "y.csv", "--epochs", 3, "--set", "model.dropout=0.2", "--seed", 5)
+    assert run("train", *GRAPH, *options, "--out", "a").returncode == 0
+    (files / "elsewhere").mkdir()
+    shutil.copy(files / "a" / "config.toml", files / "elsewhere" / "my.toml")
+    again = run("train", "--config", "elsewhere/my.toml", "--out", "b")
+    assert again.returncode == 0, again.stderr
+    for name in ("config.toml", "model.safetensors", "embeddings.parquet"):
+        assert (files / "a" / name).read_bytes() == (files / "b" / name).read_bytes()
+
+
+def test_data_that_changed_since_are_told(run, files):
+    assert run("train", *GRAPH, "--epochs", 1, "--out", "a").returncode == 0
+    (files / "x.csv").write_text((files / "x.csv").read_text().replace("0.", "1."))
+    assert (
+        "my is not what the configuration was written for"
+        in run("train", "--config", "a/config.toml", "--out", "b").stderr
+    )
+
+
+def test_graphs_of_a_collection(run, shapes):
+    result = run("train", "--dataset", "SHAPES", "--epochs", 2)
+    assert result.returncode == 0, result.stderr
+    assert "runs/shapes-gc-h2h-gcn-seed0/embeddings.parquet  a point for each graph" in result.stdout
+
+
+def test_curves_for_tensorboard(run, files):
+    assert run("train", *GRAPH, "--epochs", 1, "--tensorboard", "--out", "r").returncode == 0
+    assert list((files / "r" / "tensorboard").iterdir())

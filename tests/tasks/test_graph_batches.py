@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+import torch
+from runs import shapes
+from torch_geometric.data import Data
+
+from h2hgcn.errors import DataError
+from h2hgcn.tasks import GraphClassification, graph_batches
+from h2hgcn.tasks.graph_batches import GraphBatches, batch_of, essence
+
+
+def weighted(graphs):
+    """Weights for every second graph only."""
+    some = [graph.clone() for graph in graphs]
+    for number, graph in enumerate(some[::2]):
+        graph.edge_weight = 0.5 + torch.rand(graph.edge_index.shape[1], generator=torch.Generator().manual_seed(number))
+    return some
+
+
+def assert_same(first, second):
+    assert torch.equal(first.x, second.x)
+    assert torch.equal(first.graph_of_node, second.graph_of_node)
+    assert torch.equal(first.y, second.y)
+    for part in ("crow", "col", "weights", "transpose_crow", "transpose_col", "transpose_order"):
+        assert torch.equal(getattr(first.adjacency, part), getattr(second.adjacency, part))
+
+
+@pytest.mark.parametrize("make", [list, weighted])
+def test_batches_are_the_same_whether_taken_or_made(make, monkeypatch):
+    graphs = make(shapes())
+    y = torch.arange(24) % 2
+    batches = GraphBatches(graphs, y)
+    chosen = np.array([3, 0, 23, 3])
+    first = batches.of(chosen)
+    assert batches._whole is None
+    for _ in range(6):
+        batches.of(np.arange(24))
+    assert batches._whole is not None
+    assert_same(batches.of(chosen), first)
+    assert_same(first, batch_of([essence(graphs[k], "") for k in chosen], y[chosen]))
+    monkeypatch.setattr(graph_batches, "_PREPARED_WHOLE", 10)
+    large = GraphBatches(graphs, y)
+    for _ in range(3):
+        assert_same(large.of(chosen), first)
+    assert large._whole is None
+
+
+def test_missing_weights_are_ones():
+    graphs = weighted(shapes())
+    filled = [graph.clone() for graph in graphs]
+    for graph in filled[1::2]:
+        graph.edge_weight = torch.ones(graph.edge_index.shape[1])
+    y = torch.zeros(24, dtype=torch.long)
+    for order in (np.array([0, 1]), np.array([1, 0])):
+        assert_same(GraphBatches(graphs, y).of(order), GraphBatches(filled, y).of(order))
+
+
+def test_attributes_that_only_some_graphs_have_do_not_matter():
+    graphs = list(shapes())
+    graphs[2].pos = torch.ones(len(graphs[2].x), 2)
+    graphs[3].name = "odd"
+    assert GraphBatches(graphs, torch.arange(24)).of(np.arange(24)).x.shape[0] == sum(len(graph.x) for graph in graphs)
+
+
+def test_graphs_without_nodes_or_edges():
+    empty = Data(x=torch.ones(0, 5), edge_index=torch.empty(2, 0, dtype=torch.long))
+    alone = Data(x=torch.ones(2, 5), edge_index=torch.empty(2, 0, dtype=torch.long))
+    batch = GraphBatches([empty, alone, *shapes()], torch.arange(26)).of(np.array([0, 1, 2, 0]))
+    assert batch.graph_of_node.tolist() == [1, 1, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (None, "graph 1 has no features"),
+        (torch.full((4, 5), float("inf")), "graph 1 hold NaN or infinity, first in row 0"),
+        (torch.ones(4), "of graph 1 are a Tensor of shape"),
+        (torch.ones(3, 5), "graph 1 has 4 nodes, but 3 rows"),
+    ],
+)
+def test_features_are_checked(x, message):
+    graphs = list(shapes())
+    graphs[1] = Data(x=x, edge_index=graphs[0].edge_index, num_nodes=4)
+    for asked in (1, 30):
+        batches = GraphBatches(graphs, torch.arange(24))
+        batches._asked = asked
+        with pytest.raises(DataError, match=message):
+            batches.of(np.array([0, 1]))
+
+
+def test_every_training_graph_is_in_one_batch_of_an_epoch():
+    problem = GraphClassification(num_folds=3, batch_size=5).bind(shapes())
+    for _ in range(2):  # made, then taken
+        batches = list(problem.batches(np.random.RandomState(0)))
+        assert [len(batch.y) for batch in batches] == [5, 5, 4]
+        nodes = sum(len(shapes()[int(k)].x) for k in problem.split.train)
+        assert sum(len(batch.x) for batch in batches) == nodes

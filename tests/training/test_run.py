@@ -1,0 +1,244 @@
+import numpy as np
+import pytest
+import torch
+from runs import SMALL, TASKS, Flat, curve, same_weights, shapes, small_data, small_fit
+from torch_geometric.data import Data
+
+from h2hgcn.datasets import load_graph
+from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.errors import DataError
+from h2hgcn.geometry import lorentz
+from h2hgcn.models import H2HGCN
+from h2hgcn.tasks import LinkPrediction, NodeClassification
+from h2hgcn.training import load_run
+
+SPACES = ["lorentz", "ball", "euclidean"]
+
+
+def named_tree(num_nodes=60):
+    """A tree whose nodes have texts for ids, in an order of their own."""
+    tree = generate_disease(num_nodes)
+    edges = [(f"n{a}", f"n{b}") for a, b in tree.edge_index.T.tolist() if a < b]
+    ids = [f"n{k}" for k in range(num_nodes)]
+    graph = load_graph(edges, dict(zip(ids, tree.x.numpy(), strict=True)), dict(zip(ids, "xy" * 30, strict=False)))
+    assert set(graph.node_ids) == set(ids)
+    return graph
+
+
+@pytest.fixture(scope="module")
+def links():
+    return small_fit(data=named_tree(), task=LinkPrediction(val=0.1, test=0.1))
+
+
+@pytest.fixture(scope="module")
+def classes():
+    return small_fit("nc")
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return small_fit("gc")
+
+
+def test_embeddings_are_points_of_the_encoders_space(links, classes, graphs):
+    for run, count in ((links, 60), (classes, 200), (graphs, 24)):
+        assert run.embeddings.shape == (count, 5)
+        assert not run.embeddings.requires_grad
+        assert lorentz.violation(run.embeddings).max() < 1e-5
+
+
+def test_links_are_embedded_along_training_edges_alone(links):
+    seen = links.data.clone()
+    seen.edge_index = links.problem.split.train_edge_index()
+    assert torch.equal(links.encode(seen), links.embeddings)
+    assert not torch.equal(links.encode(links.data), links.embeddings)
+
+
+def test_probabilities_of_links_by_id(links):
+    pairs = [["n3", "n7"], ["n7", "n3"], ["n0", "n59"]]
+    place = {name: number for number, name in enumerate(links.data.node_ids)}
+    ends = links.embeddings[torch.tensor([[place[name] for name in pair] for pair in pairs])]
+    decoder = links.model.head.decoder
+    expected = decoder.probability(ends[:, 0], ends[:, 1])
+    torch.testing.assert_close(links.predict(pairs), expected.detach())
+    assert links.predict(np.array(pairs)).tolist() == links.predict(pairs).tolist()
+
+
+def test_probabilities_of_classes(classes):
+    everything = classes.predict()
+    torch.testing.assert_close(everything.sum(1), torch.ones(200))
+    for what in ([5, 0, 199], ["5", "0", "199"], torch.tensor([5, 0, 199]), np.array([5, 0, 199], dtype=np.uint8)):
+        torch.testing.assert_close(classes.predict(what), everything[[5, 0, 199]])
+    test = classes.problem.split.test
+    right = everything.argmax(1)[test] == classes.data.y[test]
+    assert float(right.double().mean()) == pytest.approx(classes.metrics["test"]["accuracy"])
+    assert classes.classes == ["0", "1"]
+
+
+def test_probabilities_of_graphs(graphs):
+    everything = graphs.predict()
+    assert everything.shape == (24, 2)
+    collection = shapes()
+    for some in (collection[3], [collection[3]], collection[3:4]):
+        torch.testing.assert_close(graphs.predict(some), everything[3:4])
+    torch.testing.assert_close(graphs.predict(data=collection), everything)
+
+
+def test_a_graph_with_other_nodes(classes, links):
+    """A model that has not seen these nodes says of them what it says of their likes."""
+    order = torch.randperm(200, generator=torch.Generator().manual_seed(0))
+    place = order.argsort()
+    graph = Data(x=classes.data.x[order], edge_index=place[classes.data.edge_index], node_ids=1000 + order.numpy())
+    torch.testing.assert_close(classes.predict(data=graph)[place], classes.predict(), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(classes.predict([1003], graph), classes.predict([3]), atol=1e-5, rtol=1e-4)
+    larger = generate_disease(90, seed=5)
+    assert links.predict([[0, 89]], larger).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ([["n0", "m1"]], "there is no node m1 in the graph; its ids go from n0 to n9"),
+        ([[0, 1]], "there is no node 0"),
+        (["n0", "n1"], r"shape \(k, 2\), not \(2,\)"),
+        ([["n0", "n1", "n2"]], r"not \(1, 3\)"),
+        ([["n0", "n1"], ["n2"]], "lists of different lengths"),
+        ([], r"not \(0,\)"),
+        (None, "say which pairs"),
+    ],
+)
+def test_pairs_that_cannot_be_scored(links, what, message):
+    with pytest.raises(DataError, match=message):
+        links.predict(what)
+
+
+@pytest.mark.parametrize("node", [200, -1, 1.5, 1.0, None, True, "one", "1.5", 2**70, "9" * 30])
+def test_nodes_that_are_not_there(classes, node):
+    with pytest.raises(DataError, match=r"the nodes: .*(no node|not in the graph)"):
+        classes.predict([0, node] if node is not True else [True])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda graph: {"x": graph.x[:, :7], "feature_names": [*"abcdefg"]}, "7 features a node: a, b, c, .*with 16"),
+        (lambda graph: {"x": None}, "has no features"),
+        (lambda graph: {"x": graph.x * float("nan")}, "NaN or infinity"),
+        (lambda graph: {"x": graph.x[:-1]}, "199 rows of features"),
+    ],
+)
+def test_graphs_that_do_not_fit(classes, graphs, change, message):
+    graph = Data(**{**small_data().to_dict(), "num_nodes": 200} | change(small_data()))
+    with pytest.raises(DataError, match=message):
+        classes.predict(data=graph)
+    with pytest.raises(DataError, match=r"graph 0 .*(has|hold)"):
+        graphs.predict([graph])
+
+
+def test_what_is_no_graph(graphs):
+    for what in ([], [3], [[3]]):
+        with pytest.raises(DataError, match="pass a graph, a list of graphs"):
+            graphs.predict(what)
+    for part in ("train", "all"):
+        with pytest.raises(DataError, match="use 'val' or 'test'"):
+            graphs.evaluate(part)
+    with pytest.raises(DataError, match="within one graph"):
+        graphs.recommend(0)
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_recommendations_against_brute_force(space):
+    graph = named_tree()
+    run = small_fit(LinkPrediction(val=0.1, test=0.1), graph, model=lambda n: Flat(n, 3, space))
+    linked = {tuple(pair) for pair in graph.edge_index.T.tolist()}
+    for number in (0, 17, 59):
+        others = [k for k in range(60) if k != number and (number, k) not in linked]
+        scores = run.predict([[graph.node_ids[number], graph.node_ids[k]] for k in others])
+        found = run.recommend(graph.node_ids[number], 5)
+        torch.testing.assert_close(
+            torch.tensor([row.probability for row in found]), scores.sort(descending=True)[0][:5]
+        )
+        assert len({row.node for row in found} & {graph.node_ids[k] for k in others}) == 5
+        distances = [row.distance for row in found]
+        assert distances == sorted(distances)
+
+
+def test_too_many_recommendations(links, classes):
+    free = 60 - 1 - int((links.data.edge_index[0] == list(links.data.node_ids).index("n0")).sum())
+    assert len(links.recommend("n0", free)) == free
+    for k in (free + 1, 0):
+        with pytest.raises(DataError, match=f"{k} links .* there are {free} nodes"):
+            links.recommend("n0", k)
+    assert classes.recommend("7", 3) == classes.recommend(7, 3)
+    assert all(0 < row.probability < 1 for row in classes.recommend(7, 3))
+    without = small_fit(NodeClassification(num_centroids=6, link_weight=0))
+    assert [row.probability for row in without.recommend(7, 3)] == [None] * 3
+
+
+def test_distances_are_those_of_the_learnt_curvature():
+    run = small_fit(model=lambda n: H2HGCN(n, 4, curvature=4.0))
+    (first,) = run.recommend(3, 1)
+    plain = lorentz.distance(run.embeddings[3], run.embeddings[first.node])
+    assert first.distance == pytest.approx(float(plain) / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("task", TASKS)
+def test_saved_and_loaded(task, dtype, tmp_path):
+    run = small_fit(task, settings={"dtype": dtype})
+    run.save(tmp_path / "run")
+    data = shapes() if task == "gc" else None
+    loaded = load_run(tmp_path / "run", data)
+    assert same_weights(run, loaded)
+    assert loaded.config == run.config
+    assert loaded.metrics == run.metrics == {part: loaded.evaluate(part) for part in ("val", "test")}
+    assert curve(loaded) == curve(run)
+    assert torch.equal(loaded.embeddings, run.embeddings)
+    if task != "lp":
+        assert torch.equal(loaded.predict(), run.predict())
+    with pytest.raises(DataError, match="holds a run already"):
+        run.save(tmp_path / "run")
+
+
+def test_ids_and_names_of_classes_come_along(tmp_path):
+    run = small_fit(NodeClassification(val=0.2, test=0.2, num_centroids=6), named_tree())
+    run.save(tmp_path / "run")
+    loaded = load_run(tmp_path / "run")
+    assert loaded.classes == ["x", "y"]
+    assert torch.equal(loaded.predict(["n5", "n50"]), run.predict(["n5", "n50"]))
+
+
+def test_a_collection_is_not_part_of_its_run(tmp_path):
+    run = small_fit("gc", folder=tmp_path)
+    loaded = load_run(tmp_path)
+    torch.testing.assert_close(loaded.predict(shapes()), run.predict())
+    for use in (lambda: loaded.embeddings, loaded.evaluate, loaded.predict):
+        with pytest.raises(DataError, match=r"does not hold its (data|graphs); pass"):
+            use()
+
+
+def test_other_data_than_those_of_the_run(tmp_path):
+    small_fit("gc", folder=tmp_path / "gc")
+    small_fit("nc", folder=tmp_path / "nc")
+    for name, data in (("gc", shapes(26)), ("nc", generate_disease(200, seed=1))):
+        with pytest.raises(DataError, match="was trained on other data"):
+            load_run(tmp_path / name, data)
+
+
+def test_an_encoder_of_ones_own(tmp_path):
+    run = small_fit(model=Flat, folder=tmp_path)
+    with pytest.raises(DataError, match="Flat has something of your own; pass what makes it as model="):
+        load_run(tmp_path)
+    assert same_weights(load_run(tmp_path, model=Flat), run)
+    for model in (SMALL, lambda n: Flat(n, 9)):
+        with pytest.raises(DataError, match="does not fit"):
+            load_run(tmp_path, model=model)
+
+
+def test_folders_that_hold_no_run(tmp_path):
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(DataError, match=r"holds no config.toml; give the folder of a run"):
+            load_run(folder)
+    H2HGCN(3, 2).save_pretrained(tmp_path)
+    with pytest.raises(DataError, match="has the format None"):
+        load_run(tmp_path)
