@@ -37,7 +37,7 @@ def test_epochs_of_an_earlier_process_do_not_count_for_the_time_left(terminal):
     bar = progress.TrainingProgress(100)
     assert bar.resumed_from is None
     state = TrainingState(best={"auc": 0.5})
-    bar.update(EpochReport(91, 0.5, {"auc": 0.5}, 0.1, 1.0), state)
+    bar.update(EpochReport(91, 0.5, {"auc": 0.5}, 0.1, 1.0, "auc"), state)
     assert bar.resumed_from == 90
     assert bar._progress.tasks[0].completed == 91
     assert sum(sample.completed for sample in bar._progress.tasks[0]._progress) <= 1

@@ -108,6 +108,12 @@ def test_a_name_above_names_is_no_header_unless_told(tmp_path):
     assert edges_of(load_graph(path, header=True)) == {("bob", "eve")}
 
 
+def test_a_number_that_comes_twice_is_no_header(tmp_path):
+    edges = write(tmp_path / "e.csv", "source,target\nroot,1\n1,2\n2,3\n")
+    graph = load_graph(edges, features=write(tmp_path / "x.csv", "root,1,1\n1,0,5\n2,1,7\n3,4,4\n"))
+    assert graph.x.tolist() == [[0, 5], [1, 7], [4, 4], [1, 1]]
+
+
 def test_parquet(tmp_path):
     table = pa.table({"kind": ["x", "y"], "src": pa.array([1, 2], pa.int32()), "dst": [2, 3], "weight": [0.5, 2.0]})
     pq.write_table(table, tmp_path / "e.parquet")

@@ -10,6 +10,7 @@ from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.errors import DataError
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction, NodeClassification
+from h2hgcn.training import load_run
 
 EVERY_TASK = pytest.mark.parametrize("task", TASKS)
 
@@ -170,6 +171,38 @@ def test_collections_of_pytorch_geometric():
     assert same_weights(small_fit("gc", ours), small_fit("gc", Shapes(list(ours))))
 
 
+def test_a_list_of_graphs_is_a_collection(tmp_path):
+    graphs = list(shapes())
+    run = small_fit("gc", graphs, folder=tmp_path)
+    assert same_weights(run, small_fit("gc", shapes()))
+    assert load_run(tmp_path, graphs).evaluate() == run.metrics["test"]
+    with pytest.raises(DataError, match="other data than these"):
+        load_run(tmp_path, graphs[::-1])
+
+
+def spoilt_graph(**attributes):
+    first, second, *others = shapes()
+    return [first, Data(**second.to_dict() | attributes), *others]
+
+
+def test_threads_follow_the_size_of_the_embedding(monkeypatch):
+    """Small graphs get one thread in training and in all that comes after it, large ones those that are there."""
+    seen = []
+    encode = H2HGCN.forward
+    monkeypatch.setattr(H2HGCN, "forward", lambda *args: seen.append(torch.get_num_threads()) or encode(*args))
+    torch.set_num_threads(2)
+    for task in TASKS:
+        run = small_fit(task, epochs=1)
+        run.evaluate()
+        run.predict([[0, 1]] if task == "lp" else None, None if task == "gc" else small_data())
+        assert len(run.embeddings)
+    assert set(seen) == {1}
+    seen.clear()
+    monkeypatch.setattr("h2hgcn.training.threads._LARGE", 100)
+    small_fit("gc", epochs=1)
+    assert set(seen) == {2}
+
+
 def test_an_encoder_can_be_given_as_it_is(tmp_path):
     encoder = Flat(16)
     run = small_fit(model=encoder, folder=tmp_path / "run")
@@ -235,7 +268,11 @@ BAD = [
     ({"task": NodeClassification(protocol="planetoid"), "data": masked()}, "node 4 is in the val part, but"),
     ({"task": NodeClassification(val=0.34, test=0.34), "data": complete()}, "all pairs of nodes are linked"),
     ({"task": "gc", "data": small_data()}, "not one graph"),
-    ({"task": "gc", "data": list(shapes())}, "list has no y"),
+    ({"task": "gc", "data": []}, "list has no y"),
+    ({"task": "gc", "data": spoilt_graph(y=None)}, "graph 1 has y=None"),
+    ({"task": "gc", "data": spoilt_graph(y=torch.tensor([0, 1]))}, r"graph 1 has y=tensor\(\[0, 1\]\)"),
+    ({"task": "gc", "data": spoilt_graph(y=0.5)}, "graph 1 has y=0.5"),
+    ({"task": "gc", "data": spoilt_graph(x=torch.ones(5, 3))}, "graph 1 has 3 features .* graph 0 has 5"),
 ]  # fmt: skip
 
 

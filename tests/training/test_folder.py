@@ -125,7 +125,7 @@ def other_graph():
         ({"task": "nc"}, "task.name is lp there and nc now"),
         ({"model": Flat}, "model.name is h2h-gcn there and Flat now"),
         ({"data": other_graph()}, "data.fingerprint is"),
-        ({"source": {"edges": "other.csv"}}, "data.memory is True there and None now"),
+        ({"data": other_graph(), "source": {"edges": "other.csv"}}, "data.memory is True there and None now"),
     ],
 )
 def test_other_settings_are_refused_by_name(options, message, finished):
@@ -224,6 +224,14 @@ def test_the_record_holds_whatever_a_caller_says_of_the_data(tmp_path):
     assert there == run.config
     assert there["seed"] == 3
     assert there["data"]["edges"] == str(tmp_path / "e.csv")
+
+
+def test_data_that_were_moved_are_the_same(tmp_path):
+    stop = iter((False, True))
+    small_fit(folder=tmp_path, source={"edges": "here.csv"}, should_stop=lambda: next(stop))
+    run = small_fit(folder=tmp_path, source={"edges": "there.csv"})
+    assert run.finished
+    assert same_weights(run, small_fit())
 
 
 def test_how_often_checkpoints_are_written_is_no_setting_of_the_run(tmp_path):

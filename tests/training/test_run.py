@@ -135,6 +135,17 @@ def test_graphs_that_do_not_fit(classes, graphs, change, message):
         graphs.predict([graph])
 
 
+def test_columns_in_another_order():
+    graph = small_data()
+    graph.feature_names = [f"f{k}" for k in range(16)]
+    run = small_fit("nc", graph)
+    assert run.predict(data=graph.clone()).shape == (200, 2)
+    other = graph.clone()
+    other.feature_names = graph.feature_names[::-1]
+    with pytest.raises(DataError, match=r"are f15, f14, .*trained with f0, f1, .*the same columns in the same order"):
+        run.predict(data=other)
+
+
 def test_what_is_no_graph(graphs):
     for what in ([], [3], [[3]]):
         with pytest.raises(DataError, match="pass a graph, a list of graphs"):
@@ -167,7 +178,7 @@ def test_too_many_recommendations(links, classes):
     free = 60 - 1 - int((links.data.edge_index[0] == list(links.data.node_ids).index("n0")).sum())
     assert len(links.recommend("n0", free)) == free
     for k in (free + 1, 0):
-        with pytest.raises(DataError, match=f"{k} links .* there are {free} nodes"):
+        with pytest.raises(DataError, match=f"{k} links of node n0 .* there are {free} nodes"):
             links.recommend("n0", k)
     assert classes.recommend("7", 3) == classes.recommend(7, 3)
     assert all(0 < row.probability < 1 for row in classes.recommend(7, 3))

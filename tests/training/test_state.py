@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import random
 import signal
+import stat
 import time
 import tomllib
 from errno import ENOSPC
@@ -116,7 +117,7 @@ class FullDisk:
         self.fsync = os.fsync
 
     def __call__(self, file):
-        self.left -= 1
+        self.left -= not stat.S_ISDIR(os.fstat(file).st_mode)
         if self.left < 0:
             raise OSError(ENOSPC, "No space left on device")
         self.fsync(file)

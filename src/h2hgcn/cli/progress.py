@@ -14,16 +14,15 @@ if TYPE_CHECKING:
 class TrainingProgress:
     """Epoch, loss, validation metric and time left, on a terminal; nothing elsewhere.
 
-    ``metric`` is the one that is shown, else the first. ``resumed_from`` is the epoch that a run went on from, or None.
+    ``resumed_from`` is the epoch that a run went on from, or None.
     """
 
-    def __init__(self, epochs: int, metric: str | None = None) -> None:
+    def __init__(self, epochs: int) -> None:
         self._progress = Progress(
             TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.fields[words]}"),
             TimeRemainingColumn(), console=stderr, transient=True, disable=not stderr.is_terminal,
         )  # fmt: skip
         self._task = self._progress.add_task("", total=epochs, words="")
-        self._metric = metric
         self._validation = ""
         self._first_epoch: int | None = None
 
@@ -44,6 +43,6 @@ class TrainingProgress:
             # epochs of an earlier process took no time of this one's, by which the time left is told
             self._progress.reset(self._task, completed=report.epoch - 1)
         if report.val is not None:
-            name = self._metric or next(iter(report.val))
+            name = report.selection
             self._validation = f"validation {name} {report.val[name]:.4f}, best {state.best[name]:.4f}"
         self._progress.update(self._task, completed=report.epoch, words=f"loss {report.loss:.4f}  {self._validation}")

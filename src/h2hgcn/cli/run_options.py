@@ -55,20 +55,4 @@ def open_other_graph(run: "Run", edges: str | None, **options: Any) -> Any:
             raise DataError(f"{flags}: only with --edges, for another graph than that of the run")
         return None
     before = {name: value for name, value in run.config["data"].items() if name in _SAME_WAY}
-    graph = open_own_graph(edges, **{**before, **given})
-    _check_features(graph, run)
-    return graph
-
-
-def _check_features(graph: Any, run: "Run") -> None:
-    """Refuses columns in another order, which a model could not notice."""
-    trained, given = (getattr(data, "feature_names", None) for data in (run.data, graph))
-    if trained is not None and given is not None and trained != given:
-        raise DataError(
-            f"the features of {graph.name} are {_listed(given)}; the run was trained with {_listed(trained)}: give the "
-            "same columns in the same order"
-        )
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return open_own_graph(edges, **{**before, **given})

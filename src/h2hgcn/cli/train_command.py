@@ -106,7 +106,7 @@ def _train(
     from h2hgcn.training.folder import RunFolder
 
     finished = folder.is_dir() and not force and RunFolder(folder).read_result() is not None
-    progress = TrainingProgress(experiment.settings.epochs, _selection(experiment, data))
+    progress = TrainingProgress(experiment.settings.epochs)
     try:
         with StopAfterEpoch() as stop, progress:
             run = fit(
@@ -132,11 +132,6 @@ def _open(experiment: "Experiment", root: Path | None) -> Any:
         note = f"{graph.name} is not what the configuration was written for: its data differ, and so will the result"
         warnings.warn(note, DataWarning, stacklevel=2)
     return data
-
-
-def _selection(experiment: "Experiment", data: Any) -> str | None:
-    """The metric that selects, where the task or the data name one."""
-    return getattr(experiment.task, "selection", None) or getattr(data, "selection", None)
 
 
 def _given(**options: Any) -> dict[str, Any]:

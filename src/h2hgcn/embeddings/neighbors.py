@@ -28,11 +28,12 @@ def recommend_links(
     score: Callable[[NDArray[np.float64]], Any] | None = None,
     *,
     space: str = "lorentz",
+    name: Any = None,
 ) -> Recommendations:
     """The ``k`` nodes nearest to a node, without itself and those that ``known_edges`` (2 × edges) link it to.
 
     An edge counts in both directions. The search is exact. ``score`` turns distances into what a decoder makes of
-    them, probabilities say; it does not change the order.
+    them, probabilities say; it does not change the order. ``name`` is what errors call the node by.
     """
     distances = _distances_from(points, node, check_coordinates(space))
     free = np.ones(len(distances), dtype=bool)
@@ -41,7 +42,8 @@ def recommend_links(
     candidates = free.nonzero()[0]
     if not 1 <= k <= len(candidates):
         raise DataError(
-            f"{k} links of node {node} were asked for; there are {len(candidates)} nodes that it is not linked to"
+            f"{k} links of node {node if name is None else name} were asked for; there are {len(candidates)} nodes "
+            "that it is not linked to"
         )
     nearest = candidates[np.argsort(distances[candidates], kind="stable")[:k]]
     found = distances[nearest]

@@ -33,6 +33,21 @@ def check_features(graph: Any, what: str = "the graph") -> None:
         raise DataError(f"the features (x) of {what} hold NaN or infinity{where}; mend or drop them")
 
 
+def check_same_columns(trained: Any, given: Any) -> None:
+    """Raises if the features of two graphs have other names or another order, which a model could not notice."""
+    before, now = (getattr(graph, "feature_names", None) for graph in (trained, given))
+    if before is not None and now is not None and list(before) != list(now):
+        raise DataError(
+            f"the features of {getattr(given, 'name', None) or 'the graph'} are {listed(now)}; the run was trained "
+            f"with {listed(before)}: give the same columns in the same order"
+        )
+
+
+def listed(names: list[str]) -> str:
+    """The first names, for messages."""
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
 def _aligned(x: Tensor) -> Tensor:
     """Features row by row, in memory as PyTorch allots it: products depend to the last bit on where and in which order
     their numbers lie, and those that come from NumPy lie anywhere.

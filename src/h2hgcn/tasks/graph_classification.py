@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, GraphSplit, split_graphs
 from h2hgcn.datasets.graph_file import is_graph
+from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.layers.spaces import check_space, mean_points
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.graph_batches import GraphBatch, GraphBatches
@@ -56,6 +57,7 @@ class GraphClassification:
 
     def bind(self, data: Any) -> "GraphProblem":
         """The task on a collection, its graphs split."""
+        data = as_collection(data)
         if is_graph(data) or not isinstance(data, Sequence | torch.utils.data.Dataset):
             raise DataError("graph classification needs a collection of graphs, not one graph; choose another task")
         return GraphProblem(self, data, self._split(data))
@@ -98,6 +100,7 @@ class GraphProblem:
                 raise DataError(f"no graph is left for the {part} part of {len(self.y)}; use fewer folds")
         self.device = torch.device("cpu")
         self._graphs = GraphBatches(data, self.y)
+        self.num_nodes = sum(data[int(k)].num_nodes for k in split.train[: task.batch_size])
         self._evaluation: dict[str, list[GraphBatch]] = {}
 
     def to(self, device: torch.device | str) -> None:

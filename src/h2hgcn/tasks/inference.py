@@ -8,7 +8,7 @@ from torch import Tensor
 
 from h2hgcn.datasets import DataError
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.tasks.features import node_features
+from h2hgcn.tasks.features import listed, node_features
 from h2hgcn.tasks.graph_batches import batch_of, essence
 from h2hgcn.tasks.graph_classification import graph_logits
 from h2hgcn.tasks.problem import Model
@@ -20,7 +20,7 @@ def encode_nodes(model: Model, data: Any, task_name: str, in_features: int) -> T
     x = node_features(data, task_name, data.edge_index)
     if x.shape[1] != in_features:
         names = getattr(data, "feature_names", None)
-        given = f": {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}" if names else ""
+        given = f": {listed(names)}" if names else ""
         raise DataError(
             f"the graph has {x.shape[1]} features a node{given}; the model was trained with {in_features}; "
             "give the same columns in the same order"

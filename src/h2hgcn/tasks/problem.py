@@ -22,6 +22,11 @@ class Model(nn.Module):
         self.head = head
 
     @property
+    def dim(self) -> int:
+        """The dimension of the encoder's space."""
+        return int(self.encoder.dim)  # type: ignore[arg-type]
+
+    @property
     def distance_scale(self) -> Any:
         """The encoder's factor for distances, if its curvature is not -1."""
         return getattr(self.encoder, "distance_scale", 1.0)
@@ -40,11 +45,15 @@ class Task(Protocol):
 
 
 class Problem(Protocol):
-    """A task on given data, split and ready. The loop asks it for batches, losses and metrics."""
+    """A task on given data, split and ready. The loop asks it for batches, losses and metrics.
+
+    ``num_nodes`` are those that an encoder gets at once, about.
+    """
 
     task: Any
     split: Any
     in_features: int
+    num_nodes: int
     num_classes: int | None
     selection_metric: str
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from torch import nn
 
 from h2hgcn.datasets.graph_file import is_graph, save_graph
+from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Model, Problem, Task
@@ -43,7 +44,8 @@ def fit(
     """Trains a model for a task.
 
     Args:
-        task, data: What to learn, and from what: a PyG ``Data``, or a collection for graph classification.
+        task, data: What to learn, and from what: a PyG ``Data``, or for graph classification a collection: a PyG
+            dataset or a list of ``Data``.
         model: An encoder, or what makes one from a number of features, such as ``partial(H2HGCN, dim=16)``.
         seed: Decides on weights, batches, negatives and dropout; the split has a seed of its own in the task.
         folder: Where the run is kept. A run that was begun there goes on and ends as if it had never stopped; one that
@@ -61,11 +63,12 @@ def fit(
         check_tensorboard(folder)
     if not hasattr(task, "bind"):
         raise DataError(f"task is {task!r}; pass LinkPrediction(), NodeClassification() or GraphClassification()")
+    data = as_collection(data)
     problem = task.bind(data)
     built = build_model(model, problem, settings, seed)
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
     training = _Training(problem, built, settings, seed, on_epoch, should_stop)
-    with limited_threads(settings, problem, built.encoder):
+    with limited_threads(settings.threads, problem.num_nodes * built.dim):
         if folder is None:
             return training.run(task, data, config)
         place = RunFolder(folder)

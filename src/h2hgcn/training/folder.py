@@ -158,7 +158,9 @@ class RunFolder:
 
 
 def _difference(there: dict[str, Any], given: dict[str, Any]) -> str:
-    """The first setting that differs, as words."""
+    """The first setting that differs, as words. Data that hold the same are the same, wherever they lie."""
+    if _fingerprint(there) == _fingerprint(given):
+        there, given = there | {"data": {}}, given | {"data": {}}
     for section in ("data", "task", "model", "training", "seed"):
         old, new = there.get(section), given.get(section)
         if not isinstance(old, dict) or not isinstance(new, dict):
@@ -169,6 +171,11 @@ def _difference(there: dict[str, Any], given: dict[str, Any]) -> str:
             if old.get(key) != new.get(key) and key not in _FREE:
                 return f"{section}.{key} is {old.get(key)} there and {new.get(key)} now"
     return ""
+
+
+def _fingerprint(config: dict[str, Any]) -> Any:
+    data = config.get("data")
+    return data.get("fingerprint") if isinstance(data, dict) else None
 
 
 def metrics_line(row: dict[str, Any]) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from h2hgcn.datasets.graph_file import fingerprint, load_saved_graph
+from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Model
 from h2hgcn.tensor_files import load_weights, read_tensors
@@ -26,6 +27,7 @@ def load_run(
         model: Makes the encoder from a number of features, if it has something of your own.
         device: Where the model goes.
     """
+    data = as_collection(data)
     folder = RunFolder(path)
     config = folder.read_config()
     result = folder.read_result()

@@ -24,13 +24,16 @@ class NonFiniteLossError(NonFiniteError):
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What there is to say after an epoch. ``val`` is None where validation was not due."""
+    """What there is to say after an epoch. ``val`` is None where validation was not due; ``selection`` is the metric
+    that selects.
+    """
 
     epoch: int
     loss: float
     val: Metrics | None
     lr: float
     seconds: float
+    selection: str
 
     def to_dict(self) -> dict[str, Any]:
         row = {"epoch": self.epoch, "loss": self.loss, "lr": self.lr, "seconds": round(self.seconds, 4)}
@@ -71,7 +74,7 @@ def train(
             state.stopped_early = settings.patience is not None and waited >= settings.patience
         seconds = time.perf_counter() - start
         state.seconds += seconds
-        after_epoch(EpochReport(state.epoch, loss, val, settings.lr * factor, seconds))
+        after_epoch(EpochReport(state.epoch, loss, val, settings.lr * factor, seconds, problem.selection_metric))
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
         group["lr"] = rate
 

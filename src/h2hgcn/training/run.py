@@ -1,6 +1,7 @@
 """A trained model with all that belongs to it."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +12,17 @@ from torch import Tensor
 from h2hgcn.datasets.graph_file import is_graph, save_graph
 from h2hgcn.embeddings import recommend_links
 from h2hgcn.errors import DataError
+from h2hgcn.tasks.features import check_same_columns
 from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_probabilities, link_probabilities
 from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.tensor_files import write_tensors
 from h2hgcn.training.artifacts import coordinates_of, write_points, write_report_of
+from h2hgcn.training.description import settings_from
 from h2hgcn.training.folder import RunFolder, metrics_line
 from h2hgcn.training.loop import evaluate
 from h2hgcn.training.node_names import NodeNames
 from h2hgcn.training.state import weights_of
+from h2hgcn.training.threads import limited_threads
 
 
 class Recommendation(NamedTuple):
@@ -86,19 +90,20 @@ class Run:
         return next(self.model.parameters()).device
 
     @cached_property
-    @torch.no_grad()
     def embeddings(self) -> Tensor:
         """A point for each node, or for each graph of a collection, in the space of the encoder.
 
         For link prediction, messages went along the training edges alone, as they did when the model was evaluated.
         """
-        return self.problem.points(self.model).cpu()
+        with self._threads(self.problem.num_nodes), torch.no_grad():
+            return self.problem.points(self.model).cpu()
 
     def evaluate(self, part: str = "test") -> dict[str, float]:
         """The metrics on ``"val"`` or ``"test"``, computed anew."""
         if part not in ("val", "test"):
             raise DataError(f"part={part!r} is not known; use 'val' or 'test'")
-        return evaluate(self.problem, self.model, part)
+        with self._threads(self.problem.num_nodes):
+            return evaluate(self.problem, self.model, part)
 
     def predict(self, what: Any = None, data: Any = None) -> Tensor:
         """Probabilities: of links for pairs ``(k, 2)`` of nodes, of classes for nodes, of classes for graphs.
@@ -124,7 +129,10 @@ class Run:
 
     def encode(self, data: Any) -> Tensor:
         """Points of the nodes of another graph, all of whose edges carry messages."""
-        return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"]).cpu()
+        if self.data is not None:
+            check_same_columns(self.data, data)
+        with self._threads(data.num_nodes):
+            return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"]).cpu()
 
     def recommend(self, node: Any, k: int = 10) -> list[Recommendation]:
         """The ``k`` likeliest missing links of a node: the nearest that it is not linked with, nearest first.
@@ -136,8 +144,9 @@ class Run:
         names = NodeNames(self.data)
         number = int(names.numbers([node])[0])
         found = recommend_links(
-            self.embeddings.numpy(), self.data.edge_index.numpy(), number, k, space=coordinates_of(self.model.encoder)
-        )
+            self.embeddings.numpy(), self.data.edge_index.numpy(), number, k, space=coordinates_of(self.model.encoder),
+            name=names.ids[number].item(),
+        )  # fmt: skip
         pairs = torch.tensor([[number, other] for other in found.nodes.tolist()])
         decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
         probabilities: list[float | None] = [None] * k
@@ -160,7 +169,12 @@ class Run:
         chosen: Sequence[Any] = [graphs] if is_graph(graphs) else [graphs[k] for k in range(len(graphs))]
         if not chosen or not all(map(is_graph, chosen)):
             raise DataError("pass a graph, a list of graphs, or a collection: PyG's Data")
-        return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
+        with self._threads(max(graph.num_nodes for graph in chosen)):
+            return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
+
+    def _threads(self, num_nodes: int) -> AbstractContextManager[None]:
+        """As many threads as training has for so many nodes."""
+        return limited_threads(settings_from(self.config["training"]).threads, num_nodes * self.model.dim)
 
     def save(self, path: str | Path) -> None:
         """Writes the folder of the run, which must be new or empty."""

@@ -29,7 +29,7 @@ class Layout:
 
 def find_layout(path: Path, text: str, header: bool | None, known_names: frozenset[str]) -> Layout:
     """``header=None`` finds out: there is one if the first record has one of the ``known_names``, or words where the
-    records below have numbers."""
+    records below have numbers, unless a number comes twice in it."""
     delimiter = _sniff(path, text)
     rows = _first_rows(path, text, delimiter)
     if not rows:
@@ -68,7 +68,9 @@ def _looks_like_header(rows: list[list[str]], known_names: frozenset[str]) -> bo
         return True
     below = [row for row in rows[1:] if len(row) == len(rows[0])]
     numeric = [k for k in range(len(rows[0])) if below and all(_is_number(row[k]) for row in below)]
-    return any(not _is_number(rows[0][k]) for k in numeric)
+    numbers = [name for name in rows[0] if _is_number(name)]
+    repeated = len(set(numbers)) < len(numbers)  # nobody calls two columns by one number
+    return not repeated and any(not _is_number(rows[0][k]) for k in numeric)
 
 
 def _is_number(text: str) -> bool:
