@@ -95,8 +95,8 @@ def _from_products(product: Tensor, time: Tensor, other_time: Tensor, growth: Te
     """From ``t t' - s·s'`` to ``exp(distance) - 1`` and the slope of the distance in the chord, taken as 0 at 0."""
     rounding = _rounding(product)
     if product.is_cpu:
-        arrays: list[Any] = [tensor.numpy() for tensor in (product, time, other_time, growth, slopes)]
-        _grow(*arrays, rounding=rounding)
+        arguments: list[Any] = [tensor.numpy() for tensor in (product, time, other_time, growth, slopes)]
+        _grow(*arguments, rounding)  # type: ignore[call-arg]
         return
     chord = product.sub_(1).mul_(2)
     chord.masked_fill_(chord <= torch.outer(time, other_time).mul_(rounding), 0.0)
