@@ -91,17 +91,6 @@ class GCN(nn.Module):
         return points
 
 
-class EuclideanCentroids(nn.Module):
-    """Distances to learnt centroids, as CentroidDistance has them on the hyperboloid."""
-
-    def __init__(self, dim: int, num_centroids: int) -> None:
-        super().__init__()
-        self.centroids = nn.Parameter(torch.randn(num_centroids, dim) * dim**-0.5)
-
-    def forward(self, points: Tensor) -> Tensor:
-        return torch.cdist(points, self.centroids)
-
-
 class PlainFeatures:
     """Features that no scaling turns into another form."""
 
@@ -163,7 +152,10 @@ def serve(connection: Connection, system: str, dataset: str, task: str, dim: int
     torch.set_num_threads(threads)
     warnings.filterwarnings("ignore", "Sparse CSR tensor support")
     graph = load_dataset(dataset)
-    problem = TASKS[task].bind(graph)
+    settings_of_task = TASKS[task]
+    if task == "nc" and system in SAME_DECODER:
+        settings_of_task = replace(settings_of_task, classifier="centroids")
+    problem = settings_of_task.bind(graph)
     with torch_seeded(0):
         if system == "ours":
             encoder: nn.Module = H2HGCN(problem.in_features, dim, NUM_LAYERS)
@@ -171,11 +163,6 @@ def serve(connection: Connection, system: str, dataset: str, task: str, dim: int
             sparse = system == "GCN, sparse x" or (system == NO_CENTROIDS and compact(problem.x).is_sparse)
             encoder = gcn_on(problem, graph, dim, sparse)
         model = problem.build(encoder)
-        if task == "nc" and system in SAME_DECODER:
-            model.head.classes.classifier = nn.Sequential(
-                EuclideanCentroids(dim, problem.task.num_centroids),
-                nn.Linear(problem.task.num_centroids, problem.num_classes),
-            )
     optimizer, state = build_optimizer(model), TrainingState()
     stopwatch = Stopwatch()
     stopwatch.watch(problem, model, optimizer)

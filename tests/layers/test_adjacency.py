@@ -31,6 +31,35 @@ def test_symmetric_weights_are_gcn_norm_up_to_row_sums():
     torch.testing.assert_close(matrix, expected / expected.sum(1, keepdim=True))
 
 
+def test_edges_for_convolutions_of_pytorch_geometric():
+    edge_index, edge_weight = random_graph(12, 40)
+    adjacency = prepare_adjacency(edge_index, edge_weight, 12)
+    expected = torch.zeros(12, 12, dtype=torch.float64).index_put(tuple(edge_index), edge_weight, accumulate=True)
+    index, weight = adjacency.edges(self_loops=False)
+    found = torch.zeros(12, 12, dtype=torch.float64).index_put(tuple(index), weight)
+    torch.testing.assert_close(found, expected.fill_diagonal_(0))
+    assert (index[0] != index[1]).all()
+    assert adjacency.edges()[0].shape[1] == index.shape[1] + 12
+    assert adjacency.edges()[0] is adjacency.edges()[0]
+
+
+def test_weights_of_graph_convolutions_are_those_of_pytorch_geometric():
+    edge_index, edge_weight = random_graph(12, 40)
+    index, weight = gcn_norm(edge_index, edge_weight, 12)
+    expected = torch.zeros(12, 12, dtype=torch.float64).index_put(tuple(index), weight, accumulate=True)
+    index, weight = prepare_adjacency(edge_index, edge_weight, 12).gcn_edges(torch.float64)
+    torch.testing.assert_close(torch.zeros(12, 12, dtype=torch.float64).index_put(tuple(index), weight), expected)
+
+
+def test_edges_whose_weights_are_learnt():
+    edge_index, edge_weight = random_graph(12, 40)
+    edge_weight.requires_grad_()
+    adjacency = prepare_adjacency(edge_index, edge_weight, 12)
+    for _, weights in (adjacency.edges(), adjacency.edges(False), adjacency.gcn_edges(torch.float64)):
+        (grad,) = torch.autograd.grad(weights.square().sum(), edge_weight, retain_graph=True)
+        assert grad.abs().sum() > 0
+
+
 def test_uniform_weights_are_the_edge_weights_up_to_row_sums():
     edge_index, edge_weight = random_graph(12, 40)
     expected = torch.zeros(12, 12, dtype=torch.float64)

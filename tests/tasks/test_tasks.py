@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 import torch
 from runs import Flat, shapes
+from torch import nn
 from torch_geometric.data import Data
+from torch_geometric.nn import global_add_pool
 
 from h2hgcn.datasets import DataError, load_dataset
 from h2hgcn.datasets.named.disease import generate_disease
@@ -47,6 +49,50 @@ def test_classes_of_the_disease_tree_are_learnt():
 def test_graphs_are_told_apart():
     problem = GraphClassification(num_folds=3, batch_size=5).bind(shapes())
     assert problem.evaluate(train(problem, H2HGCN(5, 8), 30), "test")["accuracy"] == 1
+
+
+@pytest.mark.parametrize("space", ["euclidean", "ball", "lorentz"])
+@pytest.mark.parametrize("classifier", ["centroids", "linear"])
+def test_every_space_has_both_classifiers(space, classifier):
+    encoder = Flat(16, 3, space)
+    head = NodeClassification(num_centroids=7, classifier=classifier).bind(generate_disease(100)).build(encoder).head
+    points = encoder(torch.randn(5, 16), None)
+    hidden = {"lorentz": lorentz.log_origin, "ball": lambda b: lorentz.log_origin(poincare.to_lorentz(b))}.get(
+        space, lambda p: p
+    )(points)
+    if classifier == "linear":
+        assert head.classes.centroids is None
+        torch.testing.assert_close(head(points), head.classes.classifier(hidden))
+    elif space == "euclidean":
+        expected = (points[:, None] - head.classes.centroids.centroids).norm(dim=-1)
+        torch.testing.assert_close(head(points), head.classes.classifier(expected))
+    assert head(points).shape == (5, 2)
+
+
+class Pool(nn.Module):
+    """An encoder that pools graphs itself, with a loss of its own."""
+
+    space, dim, pools = "euclidean", 3, True
+
+    def __init__(self, in_features):
+        super().__init__()
+        self.linear = nn.Linear(in_features, 3)
+        self.auxiliary_loss = None
+
+    def forward(self, x, adjacency, batch, num_graphs):
+        self.auxiliary_loss = self.linear.weight.square().sum()
+        return global_add_pool(self.linear(x), batch, num_graphs)
+
+
+def test_encoders_that_pool():
+    problem = GraphClassification(num_folds=3, batch_size=5).bind(shapes())
+    torch.manual_seed(0)
+    model = problem.build(Pool(5))
+    assert problem.points(model).shape == (24, 3)
+    batch = next(problem.batches(np.random.RandomState(0)))
+    expected = model.head.classifier(global_add_pool(model.encoder.linear(batch.x), batch.graph_of_node))
+    loss = nn.functional.cross_entropy(expected, batch.y) + model.encoder.linear.weight.square().sum()
+    torch.testing.assert_close(problem.loss(model, batch), loss)
 
 
 @pytest.mark.parametrize("space", ["euclidean", "ball", "lorentz"])

@@ -13,7 +13,7 @@ from h2hgcn.experiments.graph_choice import GraphChoice, choose_graph
 from h2hgcn.experiments.presets import preset
 from h2hgcn.experiments.sections import COMMAND_LINE, Layer, Sections, merged, read_layer
 from h2hgcn.models import ENCODERS
-from h2hgcn.models.pretrained import PLACEMENT
+from h2hgcn.models.pretrained import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, option_types, suggestion
 from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings
@@ -29,7 +29,7 @@ class Experiment:
     graph: GraphChoice
     task: Any
     model_name: str
-    encoder: Callable[[int], nn.Module]
+    encoder: Callable[..., nn.Module]
     settings: TrainingSettings
     seed: int
     preset: str | None
@@ -49,7 +49,7 @@ def read_experiment(flags: Sections, path: Path | None = None) -> Experiment:
     preset_name, known = preset(graph.dataset, task_name, model_name)
     layers = [Layer(f"preset {preset_name}", known), *said]
     task_types = {"name": str, **option_types(TASKS[task_name])}
-    model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, "in_features"))}
+    model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}
     return Experiment(
         graph,
         TASKS[task_name](**_options(layers, "task", task_types)),

@@ -31,6 +31,7 @@ class Adjacency:
     transpose_col: Tensor
     transpose_order: Tensor
     _matrices: dict[tuple[str, torch.dtype], SparseMatrix] = field(default_factory=dict)
+    _edges: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     @property
     def num_nodes(self) -> int:
@@ -67,6 +68,38 @@ class Adjacency:
             self._matrices[key] = matrix
         return self._matrices[key]
 
+    def edges(self, self_loops: bool = True) -> tuple[Tensor, Tensor]:
+        """The graph as PyG's convolutions take it: sources and targets ``(2, edges)``, and weights.
+
+        Sorted by target; the same tensors on every call, unless gradients have to flow to the weights.
+        """
+        if self.weights.requires_grad:
+            return self._edge_list(self_loops)
+        key = "all" if self_loops else "no loops"
+        if key not in self._edges:
+            with torch.inference_mode(False):
+                self._edges[key] = self._edge_list(self_loops)
+        return self._edges[key]
+
+    def gcn_edges(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """``edges()`` with the weights ``w_ij / sqrt(d_i d_j)`` of a graph convolution (Kipf and Welling 2017)."""
+        key = f"gcn {dtype}"
+        if key not in self._edges:
+            index, weights = self.edges()
+            scale = self._row_sums(weights).rsqrt()
+            scaled = (weights * scale[index[0]] * scale[index[1]]).to(dtype)
+            if self.weights.requires_grad:
+                return index, scaled
+            self._edges[key] = (index, scaled)
+        return self._edges[key]
+
+    def _edge_list(self, self_loops: bool) -> tuple[Tensor, Tensor]:
+        index = torch.stack([self.col.long(), self._rows()])
+        if self_loops:
+            return index, self.weights
+        kept = index[0] != index[1]
+        return index[:, kept], self.weights[kept]
+
     def _weighted(self, neighbor_weights: NeighborWeights, dtype: torch.dtype) -> SparseMatrix:
         weights = self.weights
         if neighbor_weights == "symmetric":
@@ -79,8 +112,10 @@ class Adjacency:
         )
 
     def _row_sums(self, weights: Tensor) -> Tensor:
-        rows = torch.arange(self.num_nodes, device=self.device).repeat_interleave(self.crow.diff())
-        return weights.new_zeros(self.num_nodes).index_add(0, rows, weights)
+        return weights.new_zeros(self.num_nodes).index_add(0, self._rows(), weights)
+
+    def _rows(self) -> Tensor:
+        return torch.arange(self.num_nodes, device=self.device).repeat_interleave(self.crow.diff())
 
 
 def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_nodes: int | None = None) -> Adjacency:

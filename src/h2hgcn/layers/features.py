@@ -31,8 +31,9 @@ class SparseFeatures(NamedTuple):
             return self
         return self._with_values(F.dropout(self.matrix.values, p, training=True))
 
-    def linear(self, weight: Tensor, bias: Tensor) -> Tensor:
-        return sparse_matmul(self.matrix, weight.mT) + bias
+    def linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        product = sparse_matmul(self.matrix, weight.mT)
+        return product if bias is None else product + bias
 
     def to_dense(self) -> Tensor:
         crow, col, values = self.matrix[:3]

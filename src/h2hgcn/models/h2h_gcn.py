@@ -1,7 +1,7 @@
 """The encoder of the paper."""
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -43,7 +43,7 @@ class H2HGCN(Pretrained):
     name = "h2h-gcn"
     summary = "orthonormal maps, Einstein midpoints and activations on the hyperboloid"
     paper = "Dai et al. 2021, A Hyperbolic-to-Hyperbolic Graph Convolutional Network"
-    space: ClassVar[Space] = "lorentz"
+    space: Space = "lorentz"
 
     def __init__(
         self,

@@ -17,16 +17,25 @@ from h2hgcn.tensor_files import load_weights, part_of, read_tensors, write_tenso
 PLACEMENT = ("device", "dtype")
 
 
+# Settled by the data.
+FACTS = ("in_features", "num_nodes")
+
+
 class Pretrained(nn.Module):
     """An encoder that can say what it is: its name, what it is good for, its paper, and its arguments, which rebuild
     it.
+
+    ``inductive`` says whether it can be used on nodes that it was not trained with. One that ``pools`` is called with
+    the graph of each node and the number of graphs, too, and gives one point for each graph.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]] = ("lp", "nc", "gc")
-    space: ClassVar[Space]
+    inductive: ClassVar[bool] = True
+    pools: ClassVar[bool] = False
+    space: Space
     dim: int
     config: dict[str, Any]
 
@@ -51,9 +60,12 @@ class Pretrained(nn.Module):
         name = section.pop("name", None)
         if name != cls.name:
             raise DataError(f"{folder} holds a {name!r}, not a {cls.name!r}")
-        section.setdefault("in_features", config.get("facts", {}).get("in_features"))
+        types = option_types(cls, PLACEMENT)
+        for fact in FACTS:
+            if fact in types:
+                section.setdefault(fact, config.get("facts", {}).get(fact))
         where, file = f"{folder / 'config.toml'} [model]", folder / "model.safetensors"
-        options = checked_options(section, option_types(cls, PLACEMENT), where)
+        options = checked_options(section, types, where)
         weights = part_of(read_tensors(file)[0], "encoder.")
         try:
             encoder = cls(**options)

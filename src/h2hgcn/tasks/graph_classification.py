@@ -16,7 +16,7 @@ from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.layers.spaces import check_space, mean_points
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.graph_batches import GraphBatch, GraphBatches
-from h2hgcn.tasks.heads import ClassHead
+from h2hgcn.tasks.heads import ClassHead, Classifier
 from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_classes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.scaling import FeatureScaling, Scaling
@@ -31,7 +31,8 @@ class GraphClassification:
         fold, num_folds, protocol, split_seed: Which of the folds of ``split_graphs``; a collection that comes with its
             own ``train``, ``val`` and ``test`` keeps them.
         batch_size: Graphs a batch.
-        num_centroids, head_dropout: Of the classifier.
+        num_centroids, head_dropout, classifier: Of the classifier, see ``ClassHead``. An encoder that pools graphs
+            itself (``encoder.pools``) has the linear one.
         selection: The metric that selects.
         scaling, feature_length: Of the features, see ``FeatureScaling``.
     """
@@ -48,6 +49,7 @@ class GraphClassification:
     scaling: Scaling = "raw"
     feature_length: float = 1.0
     head_dropout: float = 0.0
+    classifier: Classifier | None = None
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
@@ -69,7 +71,9 @@ class GraphClassification:
 
     def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
-        return Model(scaling, encoder, ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout))
+        classifier = "linear" if pools(encoder) else self.classifier
+        head = ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout, classifier)
+        return Model(scaling, encoder, head)
 
     def _split(self, data: Any) -> GraphSplit:
         own = [part for part in (getattr(data, name, None) for name in ("train", "val", "test")) if part is not None]
@@ -119,7 +123,9 @@ class GraphProblem:
             yield self._batch(order[first : first + self.task.batch_size])
 
     def loss(self, model: Model, batch: GraphBatch) -> Tensor:
-        return F.cross_entropy(graph_logits(model, batch), batch.y)
+        loss = F.cross_entropy(graph_logits(model, batch), batch.y)
+        auxiliary = getattr(model.encoder, "auxiliary_loss", None)
+        return loss if auxiliary is None else loss + auxiliary
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
@@ -151,14 +157,29 @@ class GraphProblem:
         return self._graphs.of(graphs).to(self.device)
 
 
+def pools(encoder: Any) -> bool:
+    """Whether an encoder gives one point for each graph of a batch, rather than for each node."""
+    return bool(getattr(encoder, "pools", False))
+
+
 def graph_logits(model: Model, batch: GraphBatch) -> Tensor:
     """Logits of the classes of every graph of a batch."""
-    points = model.encoder(model.scaling(model.scaling.shaped(batch.x)), batch.adjacency)
-    logits: Tensor = model.head(points, batch.graph_of_node, len(batch.y), model.distance_scale)
+    points, graph_of_node = _encoded(model, batch)
+    logits: Tensor = model.head(points, graph_of_node, len(batch.y), model.distance_scale)
     return logits
 
 
 def graph_points(model: Model, batch: GraphBatch) -> Tensor:
-    """The midpoint of each graph's nodes, or in flat space their mean."""
-    points = model.encoder(model.scaling(model.scaling.shaped(batch.x)), batch.adjacency)
-    return mean_points(points, batch.graph_of_node, len(batch.y), check_space(model.encoder.space))  # type: ignore[arg-type]
+    """What a pooling encoder gives; of others the midpoint of each graph's nodes, or in flat space their mean."""
+    points, graph_of_node = _encoded(model, batch)
+    if graph_of_node is None:
+        return points
+    return mean_points(points, graph_of_node, len(batch.y), check_space(model.encoder.space))  # type: ignore[arg-type]
+
+
+def _encoded(model: Model, batch: GraphBatch) -> tuple[Tensor, Tensor | None]:
+    """Points of nodes and the graph of each node; of a pooling encoder points of graphs, and None."""
+    x = model.scaling(model.scaling.shaped(batch.x))
+    if pools(model.encoder):
+        return model.encoder(x, batch.adjacency, batch.graph_of_node, len(batch.y)), None
+    return model.encoder(x, batch.adjacency), batch.graph_of_node

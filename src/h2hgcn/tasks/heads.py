@@ -1,13 +1,17 @@
 """What stands on an encoder: decoders that follow from its space."""
 
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor, nn
 from torch_geometric.nn import global_mean_pool
 
+from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.row_pairs import squared_distances_of_rows
 from h2hgcn.layers import CentroidDistance, FermiDiracDecoder
+from h2hgcn.layers.euclidean_centroids import EuclideanCentroids
 from h2hgcn.layers.spaces import as_lorentz, check_space, squared_distance
+
+Classifier = Literal["centroids", "linear"]
 
 
 class LinkHead(nn.Module):
@@ -30,17 +34,29 @@ class LinkHead(nn.Module):
 class ClassHead(nn.Module):
     """Logits of classes, of nodes or, with ``batch``, of graphs.
 
-    On hyperbolic points: distances to learnt centroids into a linear classifier (Dai et al. 2021, section 4.4). On
-    Euclidean ones the linear classifier alone, after a mean over each graph.
+    ``"centroids"``: distances to learnt centroids into a linear classifier (Dai et al. 2021, section 4.4), averaged
+    over each graph. ``"linear"``: the linear classifier alone, on hyperbolic points at the tangent space of the origin,
+    after a mean over each graph. None takes centroids for hyperbolic points and the linear classifier for Euclidean
+    ones.
     """
 
-    def __init__(self, encoder: Any, num_classes: int, num_centroids: int = 100, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        encoder: Any,
+        num_classes: int,
+        num_centroids: int = 100,
+        dropout: float = 0.0,
+        classifier: Classifier | None = None,
+    ) -> None:
         super().__init__()
         self.space = check_space(encoder.space)
-        hyperbolic = self.space != "euclidean"
-        self.centroids = CentroidDistance(encoder.dim, num_centroids) if hyperbolic else None
+        flat = self.space == "euclidean"
+        wanted = classifier or ("linear" if flat else "centroids")
+        self.centroids: nn.Module | None = None
+        if wanted == "centroids":
+            self.centroids = (EuclideanCentroids if flat else CentroidDistance)(encoder.dim, num_centroids)
         self.dropout = nn.Dropout(dropout)
-        self.classifier = nn.Linear(num_centroids if hyperbolic else encoder.dim, num_classes)
+        self.classifier = nn.Linear(num_centroids if wanted == "centroids" else encoder.dim, num_classes)
 
     def forward(
         self,
@@ -49,13 +65,21 @@ class ClassHead(nn.Module):
         num_graphs: int | None = None,
         distance_scale: Tensor | float = 1.0,
     ) -> Tensor:
-        if self.centroids is not None:
+        if self.centroids is None:
+            hidden = self._flat(points, distance_scale)
+            hidden = hidden if batch is None else global_mean_pool(hidden, batch, num_graphs)
+        elif self.space == "euclidean":
+            hidden = self.centroids(points, batch, num_graphs)
+        else:
             points = as_lorentz(points, self.space)
             hidden = self.centroids(points, batch, num_graphs, distance_scale=distance_scale)
-        else:
-            hidden = points if batch is None else global_mean_pool(points, batch, num_graphs)
         logits: Tensor = self.classifier(self.dropout(hidden))
         return logits
+
+    def _flat(self, points: Tensor, distance_scale: Tensor | float) -> Tensor:
+        if self.space == "euclidean":
+            return points
+        return lorentz.log_origin(as_lorentz(points, self.space)) * distance_scale
 
 
 class NodeHead(nn.Module):

@@ -19,7 +19,7 @@ from h2hgcn.datasets.splits.splits import NodeProtocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.features import node_features
-from h2hgcn.tasks.heads import ClassHead, LinkHead, NodeHead
+from h2hgcn.tasks.heads import ClassHead, Classifier, LinkHead, NodeHead
 from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_classes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
@@ -34,7 +34,7 @@ class NodeClassification:
 
     Args:
         val, test, protocol, split_seed: Of the split, see ``split_nodes``.
-        num_centroids: Of the classifier on hyperbolic points.
+        num_centroids, classifier: Of the classifier, see ``ClassHead``.
         link_weight: The weight of the link-prediction term; 0 leaves it out.
         class_weights: Whether rare classes count as much as frequent ones.
         selection: The metric that selects; None takes accuracy, or the F1 of the second class where the data set asks
@@ -56,6 +56,7 @@ class NodeClassification:
     scaling: Scaling = "raw"
     feature_length: float = 1.0
     head_dropout: float = 0.0
+    classifier: Classifier | None = None
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
@@ -81,7 +82,7 @@ class NodeClassification:
 
     def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
-        classes = ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout)
+        classes = ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout, self.classifier)
         return Model(scaling, encoder, NodeHead(classes, LinkHead(encoder) if self.link_weight else None))
 
 

@@ -1,5 +1,6 @@
 """From whatever a caller calls a model to one that can be trained."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,8 @@ from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.training.seeds import torch_seeded
 from h2hgcn.training.settings import TrainingSettings
 
-EncoderFactory = Callable[[int], nn.Module]
+# Called with the number of features and, if it has such an argument, of nodes: `num_nodes`.
+EncoderFactory = Callable[..., nn.Module]
 
 DEFAULT_DIM = 64
 
@@ -26,19 +28,29 @@ def build_model(
     device = settings.torch_device()
     with torch_seeded(seed), _default_dtype(settings.torch_dtype()):
         try:
-            built = problem.build(_encoder(model, problem.in_features))
+            built = problem.build(_encoder(model, problem))
         except (ValueError, TypeError) as error:
             raise DataError(f"the model cannot be made: {error}") from error
     problem.to(device)
     return built.to(device, settings.torch_dtype())
 
 
-def _encoder(model: Any, in_features: int) -> nn.Module:
+def make_encoder(factory: EncoderFactory, in_features: int, num_nodes: int | None) -> nn.Module:
+    """An encoder for so many features and, if the factory asks for that, nodes."""
+    try:
+        asks = "num_nodes" in inspect.signature(factory).parameters
+    except (ValueError, TypeError):  # no Python function
+        asks = False
+    return factory(in_features, num_nodes=num_nodes) if asks else factory(in_features)
+
+
+def _encoder(model: Any, problem: Problem) -> nn.Module:
     if model is None:
-        return H2HGCN(in_features, DEFAULT_DIM)
+        return H2HGCN(problem.in_features, DEFAULT_DIM)
     if not isinstance(model, nn.Module) and not callable(model):
         raise DataError(f"model is {model!r}; pass an encoder, or what makes one, such as partial(H2HGCN, dim=16)")
-    encoder = model if isinstance(model, nn.Module) else model(in_features)
+    built = isinstance(model, nn.Module)
+    encoder = model if built else make_encoder(model, problem.in_features, problem.num_nodes)
     if not isinstance(encoder, nn.Module) or not all(hasattr(encoder, name) for name in ("space", "dim")):
         raise DataError(
             f"the encoder is a {type(encoder).__name__}; it has to be a module that says in which `space` its points "

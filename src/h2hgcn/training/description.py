@@ -11,7 +11,7 @@ from torch import nn
 from h2hgcn.datasets.graph_file import fingerprint
 from h2hgcn.errors import DataError
 from h2hgcn.models import ENCODERS, Pretrained
-from h2hgcn.models.pretrained import PLACEMENT
+from h2hgcn.models.pretrained import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, option_types, plain_options, suggestion
 from h2hgcn.tasks import TASKS
 from h2hgcn.training.folder import FORMAT
@@ -31,6 +31,8 @@ def describe(
 ) -> dict[str, Any]:
     """Everything needed to run it again, as TOML can hold it."""
     facts = {"in_features": problem.in_features}
+    if "num_nodes" in getattr(encoder, "config", {}):
+        facts["num_nodes"] = problem.num_nodes
     if problem.num_classes is not None:
         facts |= {"num_classes": problem.num_classes, "classes": class_names(data, problem.num_classes)}
     return {
@@ -50,7 +52,7 @@ def describe_encoder(encoder: nn.Module) -> dict[str, Any]:
     if not isinstance(encoder, Pretrained) or type(encoder) not in ENCODERS.values() or not encoder.is_plain():
         return {"name": type(encoder).__name__, "own": True}
     config = plain_options(encoder.plain_config())
-    return {"name": encoder.name, **{name: value for name, value in config.items() if name != "in_features"}}
+    return {"name": encoder.name, **{name: value for name, value in config.items() if name not in FACTS}}
 
 
 def _as_toml(source: dict[str, Any]) -> dict[str, Any]:
@@ -75,8 +77,8 @@ def task_from(section: dict[str, Any], where: str = "[task]") -> Any:
     return TASKS[name](**checked_options(options, option_types(TASKS[name]), where))
 
 
-def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable[[int], Pretrained]:
-    """What makes an encoder for a number of features, from its section."""
+def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable[..., Pretrained]:
+    """What makes an encoder for a number of features and, if it asks for that, of nodes, from its section."""
     options = dict(section)
     name = options.pop("name", None)
     if options.get("own"):
@@ -84,11 +86,12 @@ def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable
     if name not in ENCODERS:
         raise DataError(f"{where} name={name!r} is not a model; {suggestion(str(name), ENCODERS)}")
     kind = ENCODERS[name]
-    checked = checked_options(options, option_types(kind, (*PLACEMENT, "in_features")), where)
+    checked = checked_options(options, option_types(kind, (*PLACEMENT, *FACTS)), where)
 
-    def build(in_features: int) -> Pretrained:
+    def build(in_features: int, num_nodes: int | None = None) -> Pretrained:
+        facts = {"num_nodes": num_nodes} if "num_nodes" in option_types(kind) else {}
         try:
-            return kind(in_features, **checked)
+            return kind(in_features, **checked, **facts)
         except (ValueError, TypeError) as error:
             raise DataError(f"{where} {error}") from error
 

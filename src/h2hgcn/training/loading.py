@@ -11,6 +11,7 @@ from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Model
 from h2hgcn.tensor_files import load_weights, read_tensors
+from h2hgcn.training.building import make_encoder
 from h2hgcn.training.description import encoder_factory, settings_from, task_from
 from h2hgcn.training.folder import RunFolder
 from h2hgcn.training.run import Run
@@ -45,9 +46,11 @@ def load_run(
 def _load_model(folder: RunFolder, config: dict[str, Any], task: Any, model: Any) -> Model:
     weights, _ = read_tensors(folder.model, folder.made_anew(folder.model))
     make = model or encoder_factory(config["model"], f"{folder.config} [model]")
-    in_features, num_classes = (config["facts"].get(name) for name in ("in_features", "num_classes"))
+    in_features, num_nodes, num_classes = (
+        config["facts"].get(name) for name in ("in_features", "num_nodes", "num_classes")
+    )
     with torch_seeded(0):  # what is drawn here is replaced, and must not cost the caller's generator anything
-        built: Model = task.assemble(make(in_features), in_features, num_classes)
+        built: Model = task.assemble(make_encoder(make, in_features, num_nodes), in_features, num_classes)
     built.to(dtype=settings_from(config["training"], f"{folder.config} [training]").torch_dtype())
     load_weights(built, weights, str(folder.model))
     return built

@@ -129,6 +129,11 @@ class Run:
 
     def encode(self, data: Any) -> Tensor:
         """Points of the nodes of another graph, all of whose edges carry messages."""
+        if not getattr(self.model.encoder, "inductive", True):
+            raise DataError(
+                f"{self.config['model']['name']} has learnt a vector for each node of its graph and knows no others; "
+                "train a model that computes points from features, such as h2h-gcn"
+            )
         if self.data is not None:
             check_same_columns(self.data, data)
         with self._threads(data.num_nodes):
