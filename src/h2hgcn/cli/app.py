@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from h2hgcn.cli.compare_command import compare
 from h2hgcn.cli.datasets_command import datasets
 from h2hgcn.cli.embed_command import embed
 from h2hgcn.cli.evaluate_command import evaluate
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, evaluate, predict, recommend, embed, inspect, datasets, models):
+for command in (train, compare, evaluate, predict, recommend, embed, inspect, datasets, models):
     app.command()(command)
 
 
@@ -70,8 +71,11 @@ _ADVICE = {
 
 
 def _is_failure(error: BaseException) -> bool:
-    """A full or broken disk, too little memory, numbers that went bad."""
-    return isinstance(error, ArithmeticError | MemoryError) or getattr(error, "errno", None) in _DISK_FAILURES
+    """A full or broken disk, too little memory, numbers that went bad, a process that died."""
+    return (
+        isinstance(error, ArithmeticError | MemoryError | ChildProcessError)
+        or getattr(error, "errno", None) in _DISK_FAILURES
+    )
 
 
 def _message(error: BaseException) -> str:

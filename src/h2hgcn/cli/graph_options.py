@@ -48,33 +48,8 @@ def open_graph(graph: str, root: Path | None = None, **options: Any) -> Any:
     return open_own_graph(graph, **options)
 
 
-def open_own_graph(
-    edges: str,
-    features: str | None = None,
-    labels: str | None = None,
-    weights: str | None = None,
-    directed: bool | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    header: bool | None = None,
-    unlinked: str | None = None,
-) -> Any:
+def open_own_graph(edges: str, **options: Any) -> Any:
     """The graph of a file of edges and what goes with it."""
-    from h2hgcn.datasets import DATASETS, load_graph
+    from h2hgcn.datasets.own.by_text import load_graph_by_text
 
-    if edges in DATASETS and not Path(edges).exists():
-        raise DataError(f"--edges {edges}: that is a named dataset, not a file; train on it with --dataset {edges}")
-    if (source is None) != (target is None):
-        raise DataError("--source and --target belong together; give both or none")
-    chosen: Any = features
-    if features is not None and _has_attributes(edges) and not Path(features).exists():
-        chosen = features.split(",")
-    columns = None if source is None or target is None else (source, target)
-    return load_graph(
-        Path(edges), chosen, labels, False if weights == "none" else weights, directed,
-        columns=columns, header=header, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
-    )  # fmt: skip
-
-
-def _has_attributes(graph: str) -> bool:
-    return Path(graph).suffix.lower() in (".graphml", ".gexf")
+    return load_graph_by_text(edges, **options)

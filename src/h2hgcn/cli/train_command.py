@@ -1,6 +1,5 @@
 """``h2hgcn train``: from a graph to a folder with a trained model, embeddings and a report."""
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,13 +16,11 @@ from h2hgcn.cli.graph_options import (
     Target,
     Unlinked,
     Weights,
-    open_own_graph,
 )
 from h2hgcn.cli.output import print_json, print_title, say, starting, stderr, stdout
 from h2hgcn.cli.progress import TrainingProgress
 from h2hgcn.cli.results import epochs_line, metrics_table
 from h2hgcn.cli.stopping import StopAfterEpoch
-from h2hgcn.errors import DataWarning
 
 if TYPE_CHECKING:
     from h2hgcn.experiments import Experiment
@@ -71,6 +68,7 @@ def train(
     """
     with starting():
         from h2hgcn.experiments import read_experiment
+        from h2hgcn.experiments.graph_choice import open_graph
         from h2hgcn.experiments.sections import absolute_paths, merged, setting
     flags = {
         "data": absolute_paths(
@@ -88,7 +86,7 @@ def train(
     experiment = read_experiment(merged(flags, *map(setting, settings or ())), config)
     folder = out or Path("runs") / experiment.name
     _announce(experiment, folder)
-    run, resumed_from = _train(experiment, _open(experiment, data), folder, force, tensorboard)
+    run, resumed_from = _train(experiment, open_graph(experiment.graph, data), folder, force, tensorboard)
     if json:
         print_json({"folder": str(folder), "resumed_from": resumed_from, **run.result})
     elif run.finished:
@@ -120,18 +118,6 @@ def _train(
     if finished:
         stderr.print(f"finished already, in {folder}; --force trains anew", soft_wrap=True)
     return run, progress.resumed_from
-
-
-def _open(experiment: "Experiment", root: Path | None) -> Any:
-    from h2hgcn.datasets import load_dataset
-    from h2hgcn.datasets.graph_file import fingerprint
-
-    graph = experiment.graph
-    data = open_own_graph(**graph.options) if graph.dataset is None else load_dataset(graph.dataset, root)
-    if graph.fingerprint not in (None, fingerprint(data)):
-        note = f"{graph.name} is not what the configuration was written for: its data differ, and so will the result"
-        warnings.warn(note, DataWarning, stacklevel=2)
-    return data
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """Which graph is meant, and which tasks it is for."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from h2hgcn.datasets import DATASETS
-from h2hgcn.errors import DataError
+from h2hgcn.datasets import DATASETS, load_dataset
+from h2hgcn.datasets.graph_file import fingerprint
+from h2hgcn.datasets.own.by_text import load_graph_by_text
+from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.sections import Layer
 from h2hgcn.options import suggestion
 
@@ -41,6 +44,15 @@ class GraphChoice:
         """The tasks that it is for, the default first."""
         tasks = ("lp", "nc") if self.dataset is None else DATASETS[self.dataset].tasks
         return tuple(sorted(tasks, key=lambda task: task != "lp"))
+
+
+def open_graph(choice: GraphChoice, root: Path | None = None) -> Any:
+    """The graph or collection; a warning says if it is not what the configuration was written for."""
+    data = load_graph_by_text(**choice.options) if choice.dataset is None else load_dataset(choice.dataset, root)
+    if choice.fingerprint not in (None, fingerprint(data)):
+        note = f"{choice.name} is not what the configuration was written for: its data differ, and so will the result"
+        warnings.warn(note, DataWarning, stacklevel=2)
+    return data
 
 
 def choose_graph(layers: Sequence[Layer]) -> GraphChoice:

@@ -20,6 +20,7 @@ from h2hgcn.layers import prepare_adjacency
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import ClassHead, Classifier, LinkHead, NodeHead
+from h2hgcn.tasks.label_propagation import propagated_classes
 from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_classes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
@@ -168,6 +169,10 @@ class NodeProblem:
         return class_metrics(self.y[nodes].cpu().numpy(), predicted_classes(logits), self.num_classes)
 
     def trivial(self, part: str) -> Metrics:
-        y = self.y.cpu().numpy()
-        scores = majority_metrics(y[self.split.train], y[getattr(self.split, part)], self.num_classes)
-        return {"majority class": scores[self.selection_metric]}
+        y, nodes = self.y.cpu().numpy(), getattr(self.split, part)
+        majority = majority_metrics(y[self.split.train], y[nodes], self.num_classes)
+        propagated = propagated_classes(self.adjacency, self.y, self.train)[nodes]
+        return {
+            "majority class": majority[self.selection_metric],
+            "label propagation": class_metrics(y[nodes], propagated, self.num_classes)[self.selection_metric],
+        }

@@ -1,0 +1,56 @@
+"""One run out of many: described by plain values, so that any process can carry it out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from h2hgcn.errors import NonFiniteError
+from h2hgcn.experiments.config import read_experiment
+from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
+from h2hgcn.experiments.sections import Sections
+from h2hgcn.training import fit
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Settings as flags would give them, a configuration file below them, and the folder of the run."""
+
+    flags: Sections
+    folder: Path
+    config: Path | None = None
+    root: Path | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run; ``result`` is what ``result.json`` holds."""
+
+    status: Literal["finished", "diverged", "stopped"]
+    result: dict[str, Any]
+    message: str = ""
+
+
+def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Outcome:
+    """Trains, or goes on, or loads what is finished. Numbers that go bad are an outcome, other errors are raised."""
+    experiment = read_experiment(cell.flags, cell.config)
+    try:
+        run = fit(
+            experiment.task, _data(experiment.graph, cell.root), experiment.encoder, seed=experiment.seed,
+            settings=experiment.settings, folder=cell.folder, force=cell.force, source=experiment.graph.options,
+            should_stop=should_stop,
+        )  # fmt: skip
+    except NonFiniteError as error:
+        return Outcome("diverged", {}, str(error))
+    return Outcome("finished" if run.finished else "stopped", run.result)
+
+
+def _data(choice: GraphChoice, root: Path | None) -> Any:
+    return _opened(tuple(choice.options.items()), choice.fingerprint, root)
+
+
+@lru_cache(maxsize=1)  # cells of a comparison have one graph, and a process carries out many
+def _opened(options: tuple[tuple[str, Any], ...], fingerprint: str | None, root: Path | None) -> Any:
+    return open_graph(GraphChoice(dict(options), fingerprint), root)
