@@ -21,7 +21,7 @@ def test_labels_go_along_edges_and_the_most_frequent_one_elsewhere():
 def test_against_the_fixed_point_of_the_equation():
     """Zhou's form: F = α S F + (1 - α) Y, whose solution is worked out densely."""
     labels = torch.tensor([0, 0, 1, 2, 2, 1, 1, 0, 2, 2, 0])
-    train = torch.tensor([0, 3, 5, 9])
+    train = torch.tensor([0, 3, 5, 8])
     adjacency = two_paths()
     (source, target), weights = adjacency.edges(self_loops=False)
     dense = torch.zeros(11, 11).index_put((target, source), weights.float())
