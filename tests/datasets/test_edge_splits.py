@@ -188,7 +188,7 @@ def test_bad_requests_for_negatives():
 
 def test_faults_are_said():
     looped = graph_of(9, [(0, 0), (0, 1), (1, 2), (3, 4), (5, 6)])
-    with pytest.warns(DataWarning, match="1 self-pairs among its edges"):
+    with pytest.warns(DataWarning, match="self-pairs: 1 among its edges"):
         split_edges(looped, 0, 0.2, protocol="legacy")
     with pytest.warns(DataWarning, match="2 edges leave none for val=0.05"):
         split_edges(graph_of(3, [(0, 1), (1, 2)]), 0.05, 0.5)

@@ -82,6 +82,8 @@ def test_probabilities_of_graphs(graphs):
     for some in (collection[3], [collection[3]], collection[3:4]):
         torch.testing.assert_close(graphs.predict(some), everything[3:4])
     torch.testing.assert_close(graphs.predict(data=collection), everything)
+    torch.testing.assert_close(graphs.predict([3, 0]), everything[[3, 0]])
+    torch.testing.assert_close(graphs.predict([1], data=list(collection)[:2]), everything[[1]])
 
 
 def test_a_graph_with_other_nodes(classes, links):
@@ -147,9 +149,11 @@ def test_columns_in_another_order():
 
 
 def test_what_is_no_graph(graphs):
-    for what in ([], [3], [[3]]):
+    for what in ([], ["3"], [[3]], [0.5], [small_data(), 3]):
         with pytest.raises(DataError, match="pass a graph, a list of graphs"):
             graphs.predict(what)
+    with pytest.raises(DataError, match="there is no graph 24; the graphs are numbered from 0 to 23"):
+        graphs.predict([0, 24])
     for part in ("train", "all"):
         with pytest.raises(DataError, match="use 'val' or 'test'"):
             graphs.evaluate(part)

@@ -26,7 +26,8 @@ _SHOWN_COLUMNS = 8
 def predict(
     run: RunPath,
     file: Annotated[
-        Path | None, typer.Argument(help="Pairs of nodes (lp), nodes (nc) or numbers of graphs (gc). Default: all.")
+        Path | None,
+        typer.Argument(help="Pairs of nodes (lp), nodes (nc) or numbers of graphs (gc). Default: all nodes or graphs."),
     ] = None,
     edges: Edges = None,
     features: Features = None,

@@ -12,7 +12,8 @@ def metrics_table(metrics: Metrics, selection: str, trivial: dict[str, float] | 
     table = Table("metric", "validation", "test", box=None, header_style="bold", pad_edge=False)
     for name, value in metrics["test"].items():
         marked = f"{name} (selects)" if name == selection else name
-        table.add_row(marked, f"{metrics['val'][name]:.4f}", f"{value:.4f}")
+        val = metrics["val"].get(name)
+        table.add_row(marked, "" if val is None else f"{val:.4f}", f"{value:.4f}")
     for name, value in (trivial or {}).items():
         table.add_row(f"without learning: {name}, {selection}", "", f"{value:.4f}")
     return table

@@ -85,8 +85,9 @@ def train(
     }  # fmt: skip
     experiment = read_experiment(merged(flags, *map(setting, settings or ())), config)
     folder = out or Path("runs") / experiment.name
+    opened = open_graph(experiment.graph, data)
     _announce(experiment, folder)
-    run, resumed_from = _train(experiment, open_graph(experiment.graph, data), folder, force, tensorboard)
+    run, resumed_from = _train(experiment, opened, folder, force, tensorboard)
     if json:
         print_json({"folder": str(folder), "resumed_from": resumed_from, **run.result})
     elif run.finished:
@@ -138,7 +139,9 @@ def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
     stdout.print()
     print_title(f"{run.config['model']['name']}, {result['parameters']:,} parameters")
     stdout.print(metrics_table(result["metrics"], result["selection"], result["trivial"]))
-    stdout.print(epochs_line(result, resumed_from))
+    stdout.print(epochs_line(result, resumed_from), soft_wrap=True)
+    for doubt in result.get("doubts", ()):
+        say("note", "bold yellow", doubt)
     stdout.print()
     for name, what in (
         ("report.html", "curves, metrics and a picture; open it in a browser"),

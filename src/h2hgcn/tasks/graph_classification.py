@@ -96,6 +96,11 @@ class GraphProblem:
         self.selection_metric = task.selection
         self.num_classes = int(data.num_classes)
         self.in_features = int(data.num_node_features)
+        if not self.in_features:
+            raise DataError(
+                "the graphs have no features (x); give every node some, such as its degree by "
+                "torch_geometric.transforms.OneHotDegree"
+            )
         self.y = torch.as_tensor([int(label) for label in data.y])
         if len(self.y[torch.from_numpy(split.train)].unique()) < 2:
             raise DataError("all training graphs have one class; there is nothing to tell apart")

@@ -17,8 +17,8 @@ Classes = NDArray[np.int64]
 def link_metrics(positive: Scores, negative: Scores, hits_at: tuple[int, ...] = (10, 50)) -> dict[str, float]:
     """ROC AUC, average precision, Hits@K and mean reciprocal rank of links against pairs without one.
 
-    Hits@K is the share of links that score above the K-th best other pair (all of them, if there are fewer than K);
-    the rank of a link is counted among all other pairs, equal scores sharing the mean rank.
+    Hits@K is the share of links that score above the K-th best other pair, left out where there are fewer than K; the
+    rank of a link is counted among all other pairs, equal scores sharing the mean rank.
     """
     _check_finite(positive, negative)
     links, others = np.sort(positive), np.sort(negative)
@@ -29,7 +29,8 @@ def link_metrics(positive: Scores, negative: Scores, hits_at: tuple[int, ...] = 
         "ap": float((links_from_here / (links_from_here + above + equal)).mean()),
     }
     for k in hits_at:
-        metrics[f"hits@{k}"] = float((links > others[-k]).mean()) if k <= len(others) else 1.0
+        if k <= len(others):
+            metrics[f"hits@{k}"] = float((links > others[-k]).mean())
     metrics["mrr"] = float((1 / (1 + above + equal / 2)).mean())
     return metrics
 

@@ -68,7 +68,7 @@ def write_report_of(run: "Run", path: Path) -> None:
         labels_of(run, data),
         data.edge_index.numpy() if is_graph(data) else None,
         trivial,
-        list(getattr(data, "notes", None) or []),
+        [*result.get("doubts", ()), *(getattr(data, "notes", None) or ())],
         ids=_ids(data, len(run.embeddings)),
         selected_by=f"val_{selection}",
         best_epoch=result["best_epoch"],

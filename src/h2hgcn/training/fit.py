@@ -16,6 +16,7 @@ from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Model, Problem, Task
 from h2hgcn.training.building import EncoderFactory, build_model
 from h2hgcn.training.description import describe
+from h2hgcn.training.doubts import doubts_about
 from h2hgcn.training.folder import RunFolder, metrics_line
 from h2hgcn.training.loading import load_run
 from h2hgcn.training.loop import EpochReport, evaluate, is_over, train
@@ -165,7 +166,7 @@ def _result_of(state: TrainingState, problem: Problem, model: Model, finished: b
     if finished:
         metrics["test"] = evaluate(problem, model, "test")
         trivial = problem.trivial("test")
-    return {
+    result = {
         "finished": finished,
         "selection": problem.selection_metric,
         "metrics": metrics,
@@ -176,3 +177,4 @@ def _result_of(state: TrainingState, problem: Problem, model: Model, finished: b
         "seconds": round(state.seconds, 2),
         "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
     }
+    return result | {"doubts": doubts_about(result, problem) if finished else []}

@@ -1,11 +1,15 @@
 """Nodes by the ids that their graph came with."""
 
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.errors import DataError
+
+# Ids among which a similar one is looked for: as many as take no time.
+_SEARCHED = 20_000
 
 
 class NodeNames:
@@ -35,11 +39,15 @@ class NodeNames:
         places = np.searchsorted(ordered, wanted.ravel()).clip(max=len(ordered) - 1)
         unknown = ordered[places] != wanted.ravel()
         if unknown.any():
-            raise DataError(
-                f"{where}: there is no node {wanted.ravel()[unknown][0]} in the graph; its ids go from {ordered[0]} to "
-                f"{ordered[-1]}"
-            )
+            name = wanted.ravel()[unknown][0]
+            raise DataError(f"{where}: there is no node {name} in the graph; {self._nearest(name, ordered)}")
         return self._order[places].reshape(wanted.shape)
+
+    @staticmethod
+    def _nearest(name: Any, ordered: NDArray[Any]) -> str:
+        """What may have been meant, or which ids there are."""
+        close = get_close_matches(name, ordered[:_SEARCHED].tolist(), n=1) if ordered.dtype.kind == "U" else []
+        return f"did you mean {close[0]}?" if close else f"its ids go from {ordered[0]} to {ordered[-1]}"
 
 
 def _as_integer(given: Any, where: str) -> np.int64:

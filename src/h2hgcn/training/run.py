@@ -1,6 +1,6 @@
 """A trained model with all that belongs to it."""
 
-from collections.abc import Sequence
+import operator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -60,6 +60,15 @@ class Run:
         self.folder = folder
         self._problem = problem
 
+    def __repr__(self) -> str:
+        shares = ", ".join(
+            f"{part} {self.result['selection']} {metrics[self.result['selection']]:.4f}"
+            for part, metrics in self.metrics.items()
+            if metrics
+        )
+        place = "" if self.folder is None else f", in {self.folder}"
+        return f"Run({self.config['model']['name']} for {self.task.name}: {shares or 'no epoch yet'}{place})"
+
     @property
     def finished(self) -> bool:
         return bool(self.result.get("finished"))
@@ -109,10 +118,11 @@ class Run:
         """Probabilities: of links for pairs ``(k, 2)`` of nodes, of classes for nodes, of classes for graphs.
 
         Nodes are named by their ids (``data.node_ids``), or by number if the graph has none; without ``what``, all
-        nodes or graphs are meant. ``data`` is another graph, with the features that the model knows.
+        nodes or graphs are meant. ``data`` is another graph, with the features that the model knows. For graphs
+        ``what`` is a graph or several, or numbers of those in ``data``, which else is the run's collection.
         """
         if self.task.name == "gc":
-            return self._predict_graphs(what if what is not None else data)
+            return self._predict_graphs(what, self.data if data is None else data)
         graph = self.data if data is None else data
         if graph is None:
             raise DataError("the run does not hold its graph; pass one: run.predict(..., data=graph)")
@@ -167,13 +177,15 @@ class Run:
             )
         ]
 
-    def _predict_graphs(self, graphs: Any) -> Tensor:
-        graphs = self.data if graphs is None else graphs
-        if graphs is None:
+    def _predict_graphs(self, what: Any, collection: Any) -> Tensor:
+        given = collection if what is None else what
+        if given is None:
             raise DataError("the run does not hold its graphs; pass some: run.predict(graphs)")
-        chosen: Sequence[Any] = [graphs] if is_graph(graphs) else [graphs[k] for k in range(len(graphs))]
+        chosen: list[Any] = [given] if is_graph(given) else [given[k] for k in range(len(given))]
+        if chosen and not any(map(is_graph, chosen)):
+            chosen = _numbered(collection, chosen)
         if not chosen or not all(map(is_graph, chosen)):
-            raise DataError("pass a graph, a list of graphs, or a collection: PyG's Data")
+            raise DataError("pass a graph, a list of graphs or of their numbers, or a collection: PyG's Data")
         with self._threads(max(graph.num_nodes for graph in chosen)):
             return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
 
@@ -204,3 +216,17 @@ class Run:
         write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
         write_report_of(self, folder.report)
         folder.write_result(self.result)
+
+
+def _numbered(collection: Any, numbers: list[Any]) -> list[Any]:
+    """Graphs of a collection by number; none, if these are no numbers or there is no collection."""
+    if collection is None or is_graph(collection):
+        return []
+    try:
+        places = [operator.index(number) for number in numbers]
+    except TypeError:
+        return []
+    for number in places:
+        if not 0 <= number < len(collection):
+            raise DataError(f"there is no graph {number}; the graphs are numbered from 0 to {len(collection) - 1}")
+    return [collection[number] for number in places]

@@ -118,11 +118,13 @@ def _weights_of(train: Pairs, space: PairSpace, given: Pairs, weights: NDArray[n
 
 
 def _warn_of_self_pairs(edges: Pairs, negatives: Pairs) -> None:
-    counts = [int((pairs[:, 0] == pairs[:, 1]).sum()) for pairs in (edges, negatives)]
-    if any(counts):
+    counts = {"edges": edges, "negatives": negatives}
+    found = [
+        f"{n} among its {name}" for name, pairs in counts.items() if (n := int((pairs[:, 0] == pairs[:, 1]).sum()))
+    ]
+    if found:
         warnings.warn(
-            f"the legacy split has {counts[0]} self-pairs among its edges and {counts[1]} among its negatives; "
-            "protocol='clean' has none",
+            f"the legacy split has self-pairs: {' and '.join(found)}; protocol='clean' has none",
             DataWarning,
             stacklevel=3,
         )
