@@ -28,13 +28,18 @@ class GraphClassification:
     section 4.4).
 
     Args:
-        fold, num_folds, protocol, split_seed: Which of the folds of ``split_graphs``; a collection that comes with its
-            own ``train``, ``val`` and ``test`` keeps them.
+        fold, num_folds: Which fold is the test part, of how many.
+        protocol, split_seed: How folds are drawn, see ``split_graphs``: ``"clean"`` or ``"fair-comparison"``; a
+            collection that comes with its own ``train``, ``val`` and ``test`` keeps them.
         batch_size: Graphs a batch.
-        num_centroids, head_dropout, classifier: Of the classifier, see ``ClassHead``. An encoder that pools graphs
-            itself (``encoder.pools``) has the linear one.
+        num_centroids: Learnt points whose distances the classifier sees.
+        classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
+            hyperbolic encoders and linear for Euclidean ones. An encoder that pools graphs itself has the linear one.
+        head_dropout: Before the classifier.
         selection: The metric that selects.
-        scaling, feature_length: Of the features, see ``FeatureScaling``.
+        scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
+            ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
+        feature_length: Of standardised features.
     """
 
     name: ClassVar[str] = "gc"

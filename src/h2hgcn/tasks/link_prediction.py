@@ -29,13 +29,17 @@ class LinkPrediction:
     """The Fermi-Dirac decoder on the distances of points (Dai et al. 2021, Eq. 14), trained against fresh negatives.
 
     Args:
-        val, test, protocol, split_seed: Of the split, see ``split_edges``.
+        val, test: Shares of the edges that are held out.
+        protocol, split_seed: How they are drawn, see ``split_edges``: ``"clean"`` or ``"legacy"``.
         negatives: Negatives a training edge.
         message_share: Each epoch a random share of the training edges carries messages and the others are predicted;
             None, as in the paper, does both with all of them. A share keeps a model from learning that what it
             predicts has just been averaged, which matters in trees.
-        scaling, feature_length: Of the features, see ``FeatureScaling``.
-        r, t, learn_decoder: Of the decoder, see ``FermiDiracDecoder``.
+        scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
+            ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
+        feature_length: Of standardised features.
+        r, t: Radius and temperature of the decoder: a pair at squared distance ``r`` is a link with probability 1/2.
+        learn_decoder: Whether these are only where they start.
     """
 
     name: ClassVar[str] = "lp"

@@ -34,13 +34,18 @@ class NodeClassification:
     2021, section 4.4).
 
     Args:
-        val, test, protocol, split_seed: Of the split, see ``split_nodes``.
-        num_centroids, classifier: Of the classifier, see ``ClassHead``.
+        val, test: Shares of the nodes that are held out; None takes those of the protocol.
+        protocol, split_seed: How they are drawn, see ``split_nodes``: ``"clean"``, ``"legacy"`` or ``"planetoid"``.
+        num_centroids: Learnt points whose distances the classifier sees.
+        classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
+            hyperbolic encoders and linear for Euclidean ones.
         link_weight: The weight of the link-prediction term; 0 leaves it out.
         class_weights: Whether rare classes count as much as frequent ones.
         selection: The metric that selects; None takes accuracy, or the F1 of the second class where the data set asks
             for it (``graph.selection``).
-        scaling, feature_length: Of the features, see ``FeatureScaling``.
+        scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
+            ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
+        feature_length: Of standardised features.
         head_dropout: Before the classifier.
     """
 

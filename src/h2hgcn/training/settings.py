@@ -26,13 +26,15 @@ class TrainingSettings:
         epochs: The largest number of passes over the training data.
         patience: Stop after so many epochs without a better validation metric; None never does.
         eval_every: Epochs from one look at the validation data to the next.
-        lr, weight_decay: Of Adam, for all that is not on the Stiefel manifold.
-        stiefel_lr, stiefel_method: Of the Riemannian optimiser, see ``build_optimizer``; None takes ``lr``.
+        lr, weight_decay: Of Adam, for all that is not on a manifold.
+        stiefel_lr: Of the Riemannian optimiser, for what is on a manifold; None takes ``lr``.
+        stiefel_method: ``"rsgd"``, Riemannian SGD as in the paper, or ``"radam"``, Riemannian Adam.
         clip_norm: The largest norm of the gradient of all parameters; None does not clip.
-        schedule: Learning rates as they are, ``"cosine"`` down to 0 at ``epochs``, or ``"step"``: times ``lr_decay``
+        schedule: ``"constant"`` learning rates, ``"cosine"`` down to 0 at ``epochs``, or ``"step"``: times ``lr_decay``
             every ``decay_every`` epochs.
-        dtype: Of the model.
-        device: ``"auto"`` takes a GPU if there is one.
+        lr_decay, decay_every: Of the schedule ``"step"``.
+        dtype: Of the model: ``"float32"`` or ``"float64"``.
+        device: ``"cpu"``, ``"cuda"``, ``"mps"``, or ``"auto"``, which takes a GPU if there is one.
         threads: Of PyTorch on the CPU. None takes one for small graphs, whose operations are too short to be shared out
             (and slow down many times over where other programs are busy), and all of them for others.
         checkpoint_seconds: Least time between two checkpoints; the result does not depend on it.
