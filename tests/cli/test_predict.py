@@ -84,6 +84,15 @@ def test_new_nodes(run, files, trained):
     assert [row["node"] for row in classes] == ["n01", "n02", "new1", "new2"]
 
 
+@pytest.mark.parametrize("model", ["euc", "hyp-mixed"])
+def test_shallow_models_know_their_own_nodes_only(run, files, model):
+    assert run("train", "--edges", "my.csv", "--model", model, "--epochs", 2, "--out", "r").returncode == 0
+    assert len(json.loads(run("predict", "r", "pairs.csv", "--json").stdout)) == 2
+    refused = run("predict", "r", "pairs.csv", "--edges", "new.csv")
+    assert refused.returncode == 2
+    assert f"{model} has learnt a vector for each node of its graph and knows no others" in refused.stderr
+
+
 def test_one_graph_of_ones_own(run, trained, tmp_path):
     (tmp_path / "star.csv").write_text("".join(f"hub,{k}\n" for k in range(5)))
     (tmp_path / "x.csv").write_text("id,a,b,c,d,e\nhub,0,0,0,0,1\n" + "".join(f"{k},0,1,0,0,0\n" for k in range(5)))

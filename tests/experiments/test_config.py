@@ -135,7 +135,7 @@ def test_presets_are_found_and_whole(name):
     data = {"dataset": dataset or "dd"} if task == "gc" or dataset else {"edges": "e.csv"}
     experiment = read_experiment({"data": data, "task": {"name": task}, "model": {"name": model}})
     assert experiment.preset == name
-    assert isinstance(experiment.encoder(200), ENCODERS[model])
+    assert isinstance(experiment.encoder(200, num_nodes=10), ENCODERS[model])
 
 
 def test_later_layers_win_option_by_option():

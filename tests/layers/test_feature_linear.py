@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from h2hgcn.layers.feature_linear import FeatureLinear, dense_features, feature_dropout
@@ -28,3 +29,9 @@ def test_dropout_of_features():
         dropped = dense_features(feature_dropout(x, 0.5, training=True))
         assert set(dropped[dense > 0].div(dense[dense > 0]).round().tolist()) == {0.0, 2.0}
         assert torch.equal(dense_features(feature_dropout(x, 0.5, training=False)), dense)
+
+
+def test_features_of_another_width():
+    for x in sparse_and_dense():
+        with pytest.raises(ValueError, match=r"x has shape \(30, 12\), but the encoder was made for 7 features"):
+            FeatureLinear(7, 5)(x)

@@ -8,6 +8,7 @@ from torch import nn
 
 from h2hgcn.geometry import lorentz, stiefel
 from h2hgcn.layers import LorentzLinear
+from h2hgcn.layers.node_vectors import NodePoints
 from h2hgcn.models import H2HGCN
 from h2hgcn.training import StiefelOptimizer, build_optimizer
 
@@ -141,3 +142,16 @@ def test_copies_step_and_late_parameters_are_refused():
         optimizer.load_state_dict(torch.optim.Adam(model.parameters()).state_dict())
     with pytest.raises(ValueError, match="pass the module itself"):
         build_optimizer(model.parameters())
+
+
+def test_points_of_the_ball_decay_and_stiefel_weights_do_not():
+    ball, stiefel_weight = NodePoints(10, 3), LorentzLinear(3, 4)
+    ball.weight.data *= 400
+    before = ball().norm(dim=1)
+    optimizer = build_optimizer(nn.ModuleList([ball, stiefel_weight]), lr=0.1, weight_decay=0.5)
+    decays = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
+    assert decays[id(stiefel_weight.weight)] == 0
+    for parameter in (*ball.parameters(), *stiefel_weight.parameters()):
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    assert (ball().norm(dim=1) < before).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.utils import coalesce, is_torch_sparse_tensor
 
+from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.layers.edges import read_edges
 from h2hgcn.layers.sparse import SparseMatrix, row_pointers, transpose_pattern
 
@@ -59,14 +61,27 @@ class Adjacency:
         ``"symmetric"``: ``w_ij / sqrt(d_i d_j)``, as in the authors' code; ``"uniform"``: ``w_ij``, as the paper
         writes it. Kept for the next call, unless gradients have to flow to the weights.
         """
-        key = (neighbor_weights, dtype)
-        if key not in self._matrices:
-            with torch.inference_mode(False):  # what is kept must serve training, too
-                matrix = self._weighted(neighbor_weights, dtype)
-            if self.weights.requires_grad:
-                return matrix
+        return self._kept_matrix((neighbor_weights, dtype), lambda: self._weighted(neighbor_weights))
+
+    def gcn_matrix(self, dtype: torch.dtype) -> SparseMatrix:
+        """The weights ``w_ij / sqrt(d_i d_j)`` of a graph convolution (Kipf and Welling 2017), self-loops included."""
+        return self._kept_matrix(("gcn", dtype), lambda: self.gcn_edges(self.weights.dtype)[1])
+
+    def mean_matrix(self, dtype: torch.dtype) -> SparseMatrix:
+        """The weights of a mean over the neighbours of a node, without itself; 0 for one that has none."""
+        return self._kept_matrix(("mean", dtype), self._mean_weights)
+
+    def _kept_matrix(self, key: tuple[str, torch.dtype], values_of: Callable[[], Tensor]) -> SparseMatrix:
+        if key in self._matrices:
+            return self._matrices[key]
+        with torch.inference_mode(False):  # what is kept must serve training, too
+            values = values_of().to(key[1])
+            matrix = SparseMatrix(
+                self.crow, self.col, values, self.transpose_crow, self.transpose_col, values[self.transpose_order]
+            )
+        if not self.weights.requires_grad:
             self._matrices[key] = matrix
-        return self._matrices[key]
+        return matrix
 
     def edges(self, self_loops: bool = True) -> tuple[Tensor, Tensor]:
         """The graph as PyG's convolutions take it: sources and targets ``(2, edges)``, and weights.
@@ -100,16 +115,16 @@ class Adjacency:
         kept = index[0] != index[1]
         return index[:, kept], self.weights[kept]
 
-    def _weighted(self, neighbor_weights: NeighborWeights, dtype: torch.dtype) -> SparseMatrix:
+    def _weighted(self, neighbor_weights: NeighborWeights) -> Tensor:
         weights = self.weights
         if neighbor_weights == "symmetric":
             # d_i is common to row i and goes with the division below
             weights = weights * self._row_sums(weights).rsqrt()[self.col]
-        counts = self.crow.diff()
-        values = (weights / self._row_sums(weights).repeat_interleave(counts)).to(dtype)
-        return SparseMatrix(
-            self.crow, self.col, values, self.transpose_crow, self.transpose_col, values[self.transpose_order]
-        )
+        return weights / self._row_sums(weights).repeat_interleave(self.crow.diff())
+
+    def _mean_weights(self) -> Tensor:
+        weights = self.weights * (self._rows() != self.col)
+        return weights * safe_reciprocal(self._row_sums(weights)).repeat_interleave(self.crow.diff())
 
     def _row_sums(self, weights: Tensor) -> Tensor:
         return weights.new_zeros(self.num_nodes).index_add(0, self._rows(), weights)

@@ -12,6 +12,12 @@ class FeatureLinear(nn.Linear):
     """``nn.Linear`` for features ``(n, in_features)`` that may be a sparse matrix of torch or SciPy."""
 
     def forward(self, x: Any) -> Tensor:
+        shape = tuple(x.shape)
+        if len(shape) != 2 or shape[1] != self.in_features:
+            raise ValueError(
+                f"x has shape {shape}, but the encoder was made for {self.in_features} features; pass one row of "
+                f"{self.in_features} numbers for each node, or make an encoder with in_features={shape[-1]}"
+            )
         if is_sparse(x):
             return prepare_features(x).to(self.weight.dtype).linear(self.weight, self.bias)
         return super().forward(x.to(self.weight.dtype))

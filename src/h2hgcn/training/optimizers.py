@@ -77,7 +77,8 @@ def build_optimizer(
 
     ``stiefel_method="rsgd"``: Riemannian SGD with the orthogonal projection and QR retraction of the paper, or
     ``"radam"``: Riemannian Adam. ``stiefel_lr`` defaults to ``lr``. Weight decay has no meaning on the Stiefel
-    manifold, where every matrix has the same norm, and is not applied there.
+    manifold, where every matrix has the same norm, and is not applied there. Points of other manifolds go with the
+    Stiefel weights, but decay: those of the Poincaré ball are drawn to the origin.
     """
     if not isinstance(module, nn.Module):
         raise ValueError(f"pass the module itself, not a {type(module).__name__}: its weights are told apart by kind")
@@ -88,5 +89,14 @@ def build_optimizer(
     on_manifold = [parameter for parameter in trainable if isinstance(parameter, geoopt.ManifoldParameter)]
     flat = [parameter for parameter in trainable if not isinstance(parameter, geoopt.ManifoldParameter)]
     euclidean = Adam(flat, lr=lr, weight_decay=weight_decay) if flat else None
-    stiefel = methods[stiefel_method](on_manifold, lr=lr if stiefel_lr is None else stiefel_lr) if on_manifold else None
+    groups = _manifold_groups(on_manifold, weight_decay)
+    stiefel = methods[stiefel_method](groups, lr=lr if stiefel_lr is None else stiefel_lr) if groups else None
     return StiefelOptimizer(euclidean, stiefel)
+
+
+def _manifold_groups(parameters: list[geoopt.ManifoldParameter], weight_decay: float) -> list[dict[str, Any]]:
+    """Parameters by whether their norm can decay."""
+    fixed = [parameter for parameter in parameters if isinstance(parameter.manifold, geoopt.Stiefel)]
+    free = [parameter for parameter in parameters if not isinstance(parameter.manifold, geoopt.Stiefel)]
+    groups = [{"params": fixed, "weight_decay": 0.0}, {"params": free, "weight_decay": weight_decay}]
+    return [group for group in groups if group["params"]]

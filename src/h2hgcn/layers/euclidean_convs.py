@@ -1,0 +1,105 @@
+"""Euclidean graph convolutions for dense or sparse features and a prepared adjacency.
+
+PyG's convolutions gather and scatter a row for each edge. Where the weights of edges are known beforehand, one sparse
+product does the same in a tenth of the time; the tests hold these layers against PyG's.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv
+from torch_geometric.nn.inits import glorot, zeros
+
+from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.layers.feature_linear import FeatureLinear
+from h2hgcn.layers.sparse import sparse_matmul
+
+
+class GCNLayer(nn.Module):
+    """``D^-1/2 (A + I) D^-1/2 X W + b`` (Kipf and Welling 2017, Eq. 2), PyG's ``GCNConv``."""
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.linear = FeatureLinear(in_features, out_features, bias=False)
+        self.bias = nn.Parameter(torch.empty(out_features))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        glorot(self.linear.weight)
+        zeros(self.bias)
+
+    def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
+        hidden = self.linear(x)
+        return sparse_matmul(adjacency.gcn_matrix(hidden.dtype), hidden) + self.bias
+
+
+class SAGELayer(nn.Module):
+    """``W_1 x_i + W_2 mean(x_j) + b``, the mean over neighbours (Hamilton et al. 2017, Algorithm 1), PyG's
+    ``SAGEConv``; the mean is weighted if edges are.
+    """
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.linear = FeatureLinear(in_features, 2 * out_features, bias=False)
+        self.bias = nn.Parameter(torch.empty(out_features))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self.linear.reset_parameters()
+        zeros(self.bias)
+
+    def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
+        own, sent = self.linear(x).chunk(2, dim=1)
+        return own + sparse_matmul(adjacency.mean_matrix(sent.dtype), sent) + self.bias
+
+
+class GATLayer(nn.Module):
+    """Attention over neighbours and the node itself (Veličković et al. 2018, Eq. 3-6): PyG's ``GATConv``, its linear
+    map apart, so that features may be sparse. Edge weights do not count.
+    """
+
+    def __init__(self, in_features: int, out_features: int, heads: int, concat: bool, dropout: float) -> None:
+        super().__init__()
+        width = heads * out_features
+        self.linear = FeatureLinear(in_features, width, bias=False)
+        self.attention = GATConv(width, out_features, heads=heads, concat=concat, dropout=dropout, add_self_loops=False)
+        self.attention.lin = _Identity()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        glorot(self.linear.weight)
+        self.attention.reset_parameters()
+
+    def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
+        points: Tensor = self.attention(self.linear(x), adjacency.edges()[0])
+        return points
+
+
+class SGCLayer(nn.Module):
+    """``S^K X W + b`` with the matrix ``S`` of a graph convolution (Wu et al. 2019, Eq. 8), PyG's ``SGConv``.
+
+    ``S`` acts on ``X W``, which is narrower than wide features and dense in any case.
+    """
+
+    def __init__(self, in_features: int, out_features: int, hops: int) -> None:
+        super().__init__()
+        self.linear = FeatureLinear(in_features, out_features, bias=False)
+        self.bias = nn.Parameter(torch.empty(out_features))
+        self.hops = hops
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self.linear.reset_parameters()
+        zeros(self.bias)
+
+    def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
+        hidden = self.linear(x)
+        for _ in range(self.hops):
+            hidden = sparse_matmul(adjacency.gcn_matrix(hidden.dtype), hidden)
+        return hidden + self.bias
+
+
+class _Identity(nn.Identity):
+    def reset_parameters(self) -> None:
+        """There are none; PyG asks for it."""

@@ -1,0 +1,167 @@
+"""Euclidean graph neural networks: GCN, GAT, GraphSAGE and SGC."""
+
+from typing import Any
+
+from torch import Tensor
+
+from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.euclidean_convs import GATLayer, GCNLayer, SAGELayer, SGCLayer
+from h2hgcn.layers.spaces import Space
+from h2hgcn.layers.stack import Stack, check_sizes, widths
+from h2hgcn.models.pretrained import Pretrained
+
+
+class EuclideanGNN(Pretrained):
+    """A stack of convolutions: features and a graph to Euclidean points."""
+
+    space: Space = "euclidean"
+    stack: Stack
+
+    def reset_parameters(self) -> None:
+        self.stack.reset_parameters()
+
+    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        """Points ``(n, dim)`` of nodes with features ``x (n, in_features)``, dense or sparse.
+
+        ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned.
+        """
+        points: Tensor = self.stack(x, adjacency_of(edge_index, edge_weight, x.shape[0]))
+        return points
+
+
+class GCN(EuclideanGNN):
+    """Graph convolutional network (Kipf and Welling 2017).
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Width of all layers and of the result.
+        num_layers: Number of convolutions.
+        activation, dropout, feature_dropout: See ``Stack``.
+    """
+
+    name = "gcn"
+    summary = "graph convolutions"
+    paper = "Kipf and Welling 2017, Semi-Supervised Classification with Graph Convolutional Networks"
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 2,
+        *,
+        activation: str | None = "relu",
+        dropout: float = 0.0,
+        feature_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
+            "dropout": dropout, "feature_dropout": feature_dropout,
+        }  # fmt: skip
+        self.dim = dim
+        layers = [GCNLayer(*width) for width in widths(in_features, dim, num_layers)]
+        self.stack = Stack(layers, activation, dropout, feature_dropout)
+
+
+class SAGE(EuclideanGNN):
+    """GraphSAGE with the mean of all neighbours (Hamilton et al. 2017), without the paper's sampling.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Width of all layers and of the result.
+        num_layers: Number of convolutions.
+        activation, dropout, feature_dropout: See ``Stack``.
+    """
+
+    name = "sage"
+    summary = "a node and the mean of its neighbours, mapped apart"
+    paper = "Hamilton et al. 2017, Inductive Representation Learning on Large Graphs"
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 2,
+        *,
+        activation: str | None = "relu",
+        dropout: float = 0.0,
+        feature_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
+            "dropout": dropout, "feature_dropout": feature_dropout,
+        }  # fmt: skip
+        self.dim = dim
+        layers = [SAGELayer(*width) for width in widths(in_features, dim, num_layers)]
+        self.stack = Stack(layers, activation, dropout, feature_dropout)
+
+
+class GAT(EuclideanGNN):
+    """Graph attention network (Veličković et al. 2018).
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Width of all layers and of the result.
+        num_layers: Number of convolutions.
+        heads: Of the hidden layers, which concatenate heads of width ``dim / heads``.
+        out_heads: Of the last layer, which averages heads of width ``dim``.
+        attention_dropout: Of the attention to neighbours.
+        activation, dropout, feature_dropout: See ``Stack``.
+    """
+
+    name = "gat"
+    summary = "attention over neighbours"
+    paper = "Veličković et al. 2018, Graph Attention Networks"
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 2,
+        *,
+        heads: int = 1,
+        out_heads: int = 1,
+        attention_dropout: float = 0.0,
+        activation: str | None = "elu",
+        dropout: float = 0.0,
+        feature_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "heads": heads, "out_heads": out_heads,
+            "attention_dropout": attention_dropout, "activation": activation, "dropout": dropout,
+            "feature_dropout": feature_dropout,
+        }  # fmt: skip
+        check_sizes(heads=heads, out_heads=out_heads)
+        if num_layers > 1 and dim % heads:
+            raise ValueError(f"dim={dim} cannot be shared out among heads={heads}; choose a multiple")
+        self.dim = dim
+        *hidden, (last, _) = widths(in_features, dim, num_layers)
+        layers = [GATLayer(width, dim // heads, heads, True, attention_dropout) for width, _ in hidden]
+        layers.append(GATLayer(last, dim, out_heads, False, attention_dropout))
+        self.stack = Stack(layers, activation, dropout, feature_dropout)
+
+
+class SGC(EuclideanGNN):
+    """Simplified graph convolution (Wu et al. 2019): one linear map of features averaged over ``num_layers`` hops.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Width of the result.
+        num_layers: Number of hops, ``K`` in the paper.
+        feature_dropout: Of the features.
+    """
+
+    name = "sgc"
+    summary = "one linear map of features averaged over several hops"
+    paper = "Wu et al. 2019, Simplifying Graph Convolutional Networks"
+
+    def __init__(self, in_features: int, dim: int, num_layers: int = 2, *, feature_dropout: float = 0.0) -> None:
+        super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "feature_dropout": feature_dropout,
+        }  # fmt: skip
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
+        self.dim = dim
+        self.stack = Stack([SGCLayer(in_features, dim, num_layers)], None, 0.0, feature_dropout)
