@@ -93,6 +93,23 @@ class Adjacency:
             self._edges[key] = (index, scaled)
         return self._edges[key]
 
+    def gcn_matrix(self, dtype: torch.dtype) -> SparseMatrix:
+        """``gcn_edges`` as a matrix, whose rows need not add up to 1."""
+        key = ("gcn", dtype)
+        if key not in self._matrices:
+            with torch.inference_mode(False):
+                matrix = self.with_values(self.gcn_edges(dtype)[1])
+            if self.weights.requires_grad:
+                return matrix
+            self._matrices[key] = matrix
+        return self._matrices[key]
+
+    def with_values(self, values: Tensor) -> SparseMatrix:
+        """A matrix with one value for each of the ``edges()``."""
+        return SparseMatrix(
+            self.crow, self.col, values, self.transpose_crow, self.transpose_col, values[self.transpose_order]
+        )
+
     def _edge_list(self, self_loops: bool) -> tuple[Tensor, Tensor]:
         index = torch.stack([self.col.long(), self._rows()])
         if self_loops:
@@ -106,10 +123,7 @@ class Adjacency:
             # d_i is common to row i and goes with the division below
             weights = weights * self._row_sums(weights).rsqrt()[self.col]
         counts = self.crow.diff()
-        values = (weights / self._row_sums(weights).repeat_interleave(counts)).to(dtype)
-        return SparseMatrix(
-            self.crow, self.col, values, self.transpose_crow, self.transpose_col, values[self.transpose_order]
-        )
+        return self.with_values((weights / self._row_sums(weights).repeat_interleave(counts)).to(dtype))
 
     def _row_sums(self, weights: Tensor) -> Tensor:
         return weights.new_zeros(self.num_nodes).index_add(0, self._rows(), weights)
