@@ -75,10 +75,7 @@ class Adjacency:
         if key in self._matrices:
             return self._matrices[key]
         with torch.inference_mode(False):  # what is kept must serve training, too
-            values = values_of().to(key[1])
-            matrix = SparseMatrix(
-                self.crow, self.col, values, self.transpose_crow, self.transpose_col, values[self.transpose_order]
-            )
+            matrix = self.with_values(values_of().to(key[1]))
         if not self.weights.requires_grad:
             self._matrices[key] = matrix
         return matrix
@@ -107,6 +104,12 @@ class Adjacency:
                 return index, scaled
             self._edges[key] = (index, scaled)
         return self._edges[key]
+
+    def with_values(self, values: Tensor) -> SparseMatrix:
+        """A matrix with one value for each of the ``edges()``."""
+        return SparseMatrix(
+            self.crow, self.col, values, self.transpose_crow, self.transpose_col, values[self.transpose_order]
+        )
 
     def _edge_list(self, self_loops: bool) -> tuple[Tensor, Tensor]:
         index = torch.stack([self.col.long(), self._rows()])

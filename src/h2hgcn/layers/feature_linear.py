@@ -18,9 +18,14 @@ class FeatureLinear(nn.Linear):
                 f"x has shape {shape}, but the encoder was made for {self.in_features} features; pass one row of "
                 f"{self.in_features} numbers for each node, or make an encoder with in_features={shape[-1]}"
             )
-        if is_sparse(x):
-            return prepare_features(x).to(self.weight.dtype).linear(self.weight, self.bias)
-        return super().forward(x.to(self.weight.dtype))
+        return feature_product(x, self.weight, self.bias)
+
+
+def feature_product(x: Any, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``F.linear`` for features ``(n, in_features)`` that may be a sparse matrix of torch or SciPy."""
+    if is_sparse(x):
+        return prepare_features(x).to(weight.dtype).linear(weight, bias)
+    return F.linear(x.to(weight.dtype), weight, bias)
 
 
 def feature_dropout(x: Any, p: float, training: bool) -> Tensor | SparseFeatures:

@@ -1,8 +1,17 @@
 """Encoders: from node features and a graph to points of a space."""
 
+from h2hgcn.models.dgcnn import DGCNN
+from h2hgcn.models.diffpool import DiffPool
+from h2hgcn.models.ecc import ECC
+from h2hgcn.models.euclidean_gnn import EuclideanGNN
 from h2hgcn.models.euclidean_gnns import GAT, GCN, SAGE, SGC
+from h2hgcn.models.fingerprint import Fingerprint
+from h2hgcn.models.gin import GIN
 from h2hgcn.models.h2h_gcn import H2HGCN
+from h2hgcn.models.hgcn import HGCN
+from h2hgcn.models.hgnn import HGNN
 from h2hgcn.models.hnn import HNN
+from h2hgcn.models.hybonet import HyboNet
 from h2hgcn.models.mixed import MixedEuclidean, MixedHyperbolic
 from h2hgcn.models.mlp import MLP
 from h2hgcn.models.pretrained import Pretrained
@@ -18,25 +27,45 @@ ENCODERS: dict[str, type[Pretrained]] = {
         MixedEuclidean,
         MixedHyperbolic,
         # networks
-        HNN,
         MLP,
+        HNN,
         # Euclidean graph networks
-        GAT,
         GCN,
+        GAT,
         SAGE,
         SGC,
+        EuclideanGNN,
+        # hyperbolic graph networks
+        HGCN,
+        HGNN,
+        HyboNet,
+        # of whole graphs
+        GIN,
+        ECC,
+        DGCNN,
+        DiffPool,
+        Fingerprint,
     )
 }
 
 __all__ = [
+    "DGCNN",
+    "ECC",
     "ENCODERS",
     "GAT",
     "GCN",
+    "GIN",
     "H2HGCN",
+    "HGCN",
+    "HGNN",
     "HNN",
     "MLP",
     "SAGE",
     "SGC",
+    "DiffPool",
+    "EuclideanGNN",
+    "Fingerprint",
+    "HyboNet",
     "MixedEuclidean",
     "MixedHyperbolic",
     "Pretrained",

@@ -1,0 +1,84 @@
+"""The Euclidean twin of HGNN."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.nn.resolver import activation_resolver
+
+from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.feature_linear import FeatureLinear
+from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
+from h2hgcn.layers.spaces import Space
+from h2hgcn.layers.sparse import sparse_matmul
+from h2hgcn.models.arguments import check_counts, check_features, check_shares
+from h2hgcn.models.pretrained import Pretrained
+
+
+class EuclideanGNN(Pretrained):
+    """Graph neural network of the shape of ``HGNN`` (Liu et al. 2019, the Euclidean model): ``h_i ← σ(Σ_j A_ij W
+    h_j)``.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Dimension of the space.
+        num_layers: Number of layers.
+        activation: Any activation that PyG knows by name, or None.
+        feature_dropout, dropout: Of the input features, and of the vectors between layers.
+    """
+
+    name = "euclidean-gnn"
+    summary = "the Euclidean twin of hgnn, of the same shape"
+    paper = "Liu et al. 2019, Hyperbolic Graph Neural Networks (the Euclidean model)"
+    space: Space = "euclidean"
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 2,
+        *,
+        activation: str | None = "leaky_relu",
+        feature_dropout: float = 0.0,
+        dropout: float = 0.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
+            "feature_dropout": feature_dropout, "dropout": dropout,
+        }  # fmt: skip
+        check_counts(in_features=in_features, dim=dim, num_layers=num_layers)
+        check_shares(feature_dropout=feature_dropout, dropout=dropout)
+        self.in_features = in_features
+        self.dim = dim
+        self.activation = activation_resolver(activation) if activation else nn.Identity()
+        self.feature_dropout = feature_dropout
+        self.dropout = dropout
+        self.linears = nn.ModuleList(
+            FeatureLinear(width, dim, bias=False, device=device, dtype=dtype)
+            for width in [in_features, *[dim] * (num_layers - 1)]
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for linear in self.linears:
+            nn.init.xavier_uniform_(linear.weight)  # type: ignore[arg-type]
+
+    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        """Points ``(n, dim)`` of nodes with features ``x (n, in_features)``, dense or sparse."""
+        check_features(x, self.in_features)
+        adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        hidden: Any = dropped_features(x, self.feature_dropout, self.training)
+        for k, linear in enumerate(self.linears):
+            if k:
+                hidden = F.dropout(hidden, self.dropout, self.training)
+            messages = linear(hidden)
+            hidden = self.activation(sparse_matmul(adjacency.gcn_matrix(messages.dtype), messages))
+        return hidden
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, {self.dim}"

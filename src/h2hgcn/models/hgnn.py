@@ -1,0 +1,102 @@
+"""Hyperbolic graph neural networks."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from h2hgcn.geometry.numerics import layer_radius
+from h2hgcn.layers.activation import resolve_activation
+from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.feature_linear import FeatureLinear
+from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
+from h2hgcn.layers.kernels import exp_origin_parts
+from h2hgcn.layers.spaces import Space
+from h2hgcn.layers.sparse import sparse_matmul
+from h2hgcn.layers.tangent import in_coordinates, log_of_space, unit_length
+from h2hgcn.models.arguments import check_counts, check_features, check_manifold, check_shares
+from h2hgcn.models.pretrained import Pretrained
+
+
+class HGNN(Pretrained):
+    """Hyperbolic graph neural network (Liu et al. 2019): ``h_i ← σ(exp_o(Σ_j A_ij W log_o(h_j)))`` (section 3).
+
+    ``A`` is normalised as in a graph convolution. The activation acts on coordinates of the Poincaré ball, to and from
+    which points of the hyperboloid are taken.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Dimension of the manifold.
+        num_layers: Number of layers.
+        manifold: ``"lorentz"`` or ``"ball"``. The network is the same in both but for the coordinates of vectors, which
+            are half as long in the ball.
+        activation, negative_slope: One that keeps the Poincaré ball, see ``H2HConv``.
+        feature_dropout, dropout: Of the input features, and of the vectors between layers.
+    """
+
+    name = "hgnn"
+    summary = "graph convolutions in the tangent space at the origin, activations in the Poincaré ball"
+    paper = "Liu et al. 2019, Hyperbolic Graph Neural Networks"
+    space: Space = "lorentz"
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 2,
+        *,
+        manifold: str = "lorentz",
+        activation: str | None = "leaky_relu",
+        negative_slope: float = 0.01,
+        feature_dropout: float = 0.0,
+        dropout: float = 0.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "manifold": manifold,
+            "activation": activation, "negative_slope": negative_slope, "feature_dropout": feature_dropout,
+            "dropout": dropout,
+        }  # fmt: skip
+        check_counts(in_features=in_features, dim=dim, num_layers=num_layers)
+        check_shares(feature_dropout=feature_dropout, dropout=dropout)
+        self.in_features = in_features
+        self.dim = dim
+        self.space = check_manifold(manifold)
+        self.activation = resolve_activation(activation, negative_slope)
+        self.feature_dropout = feature_dropout
+        self.dropout = dropout
+        self.linears = nn.ModuleList(
+            FeatureLinear(width, dim, bias=False, device=device, dtype=dtype)
+            for width in [in_features, *[dim] * (num_layers - 1)]
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for linear in self.linears:
+            nn.init.xavier_uniform_(linear.weight)  # type: ignore[arg-type]
+
+    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        """Points of nodes with features ``x (n, in_features)``, dense or sparse: ``(n, dim + 1)`` on the hyperboloid,
+        ``(n, dim)`` in the ball. Vectors longer than ``layer_radius`` are shortened to it.
+        """
+        check_features(x, self.in_features)
+        adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        unit, (first, *others) = unit_length(self.space), self.linears
+        messages = first(dropped_features(x, self.feature_dropout, self.training))
+        matrix = adjacency.gcn_matrix(messages.dtype)
+        time, space = self._activated(sparse_matmul(matrix, messages) * unit)
+        for linear in others:
+            vectors = F.dropout(log_of_space(space), self.dropout, self.training)
+            # the unit of the vectors goes in and out of a linear map
+            time, space = self._activated(sparse_matmul(matrix, linear(vectors)))
+        return in_coordinates(time, space, self.space)
+
+    def _activated(self, tangent: Tensor) -> tuple[Tensor, Tensor]:
+        return self.activation(*exp_origin_parts(tangent, layer_radius(tangent.dtype)))
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, {self.dim}, manifold={self.space!r}, activation={self.activation.name!r}"
