@@ -55,7 +55,8 @@ class EdgeConditionedConv(nn.Module):
         distinct, which = _distinct(torch.where(used, weights, weights[used][:1].sum()).detach())
         if len(distinct) <= self.last.in_features + 1 and not weights.requires_grad:
             matrices = self.last(self.hidden(distinct[:, None]).relu())
-            return nn.functional.one_hot(which, len(distinct)).to(weights.dtype), self._as_matrices(matrices)
+            is_that = which[:, None] == torch.arange(len(distinct), device=which.device)
+            return is_that.to(weights.dtype), self._as_matrices(matrices)
         hidden = self.hidden(weights[:, None]).relu()
         coefficients = torch.cat([hidden, torch.ones_like(weights)[:, None]], 1)
         return coefficients, self._as_matrices(torch.cat([self.last.weight.mT, self.last.bias[None]]))

@@ -22,6 +22,10 @@ class SparseMeanConv(nn.Module):
         self.neighbors = FeatureLinear(in_width, out_width, bias=False)
         self.root = FeatureLinear(in_width, out_width, bias=False)
 
+    def reset_parameters(self) -> None:
+        self.neighbors.reset_parameters()
+        self.root.reset_parameters()
+
     def forward(self, x: Any, means: SparseMatrix) -> Tensor:
         return sparse_matmul(means, self.neighbors(x)) + self.root(x)
 
@@ -50,6 +54,10 @@ class MeanStack(nn.Module):
         self.convs = nn.ModuleList(conv(first, width) for first in [in_width, *[width] * (num_layers - 1)])
         self.norms = nn.ModuleList(BatchNorm(width, allow_single_element=True) for _ in range(num_layers))
         self.output = nn.Linear(num_layers * width, out_width)
+
+    def reset_parameters(self) -> None:
+        for module in (*self.convs, *self.norms, self.output):
+            module.reset_parameters()
 
     def forward(self, x: Any, graph: Any) -> Tensor:
         outputs: list[Any] = [x]

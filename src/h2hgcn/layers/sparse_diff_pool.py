@@ -22,7 +22,8 @@ def sparse_diff_pool(
     shares = log_shares.exp()
     messages = sparse_matmul(adjacency, shares)
     parts = [x, messages, shares]
-    (dense, mask), widths = to_dense_batch(torch.cat(parts, 1), batch, num_graphs), [part.shape[1] for part in parts]
+    widths = [part.shape[1] for part in parts]
+    dense, mask = to_dense_batch(torch.cat(parts, 1), batch, batch_size=num_graphs)
     pooled, coarse, gram = (dense[..., -widths[2] :].mT @ dense).split(widths, 2)
     square = adjacency.values.square().sum() - 2 * (shares * messages).sum() + gram.square().sum()
     pairs = mask.sum(1).square().sum()

@@ -82,6 +82,11 @@ class DiffPool(PoolingEncoder):
         self.output = nn.Linear((num_pools + 1) * dim, dim)
         self.auxiliary_loss = None
 
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for module in (*self.embed, *self.assign, self.output):
+            module.reset_parameters()
+
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
         dtype = self.output.weight.dtype
         means = neighbor_means(adjacency, dtype)
