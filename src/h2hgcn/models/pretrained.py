@@ -71,7 +71,7 @@ class Pretrained(nn.Module):
             encoder = cls(**options)
         except (TypeError, ValueError) as error:
             raise DataError(f"{where} {error}") from error
-        encoder.to(dtype=next((value.dtype for value in weights.values()), None))
+        encoder.to(dtype=next((value.dtype for value in weights.values() if value.is_floating_point()), None))
         load_weights(encoder, weights, str(file))
         return encoder
 

@@ -1,0 +1,114 @@
+"""The network that learns to coarsen graphs."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import dense_diff_pool, global_max_pool
+
+from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.layers.mean_stack import DenseMeanConv, MeanStack, SparseMeanConv
+from h2hgcn.layers.neighbors import neighbor_means, neighbor_sums
+from h2hgcn.layers.sparse_diff_pool import sparse_diff_pool
+from h2hgcn.models.pooling import PoolingEncoder, check_counts, check_shares
+
+
+class DiffPool(PoolingEncoder):
+    """Differentiable pooling (Ying et al. 2018): at each level one stack of convolutions embeds the nodes and another
+    assigns them to clusters, which are the nodes of the next level.
+
+    The largest coordinates over the nodes of every level, side by side, go through a layer with ReLU. While training,
+    ``auxiliary_loss`` is the sum of the link-prediction losses and entropies of the last batch (section 3.3), which
+    the task adds to its loss; in evaluation it is None.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Width of the layers and of the vector of a graph.
+        num_layers: Convolutions of a stack.
+        num_pools: Times that graphs are coarsened.
+        num_clusters: Clusters of the first pooling; the paper takes a quarter (for DD a tenth) of the nodes of the
+            largest graph.
+        cluster_ratio: Clusters of a pooling as a share of those of the one before, rounded up.
+        link_weight, entropy_weight: Of the two auxiliary losses.
+        dropout: Of the readouts.
+    """
+
+    name = "diffpool"
+    summary = "graphs coarsened level by level by learnt soft clusters"
+    paper = "Ying et al. 2018, Hierarchical Graph Representation Learning with Differentiable Pooling"
+
+    auxiliary_loss: Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 3,
+        *,
+        num_pools: int = 2,
+        num_clusters: int = 32,
+        cluster_ratio: float = 0.25,
+        link_weight: float = 1.0,
+        entropy_weight: float = 1.0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "num_pools": num_pools,
+            "num_clusters": num_clusters, "cluster_ratio": cluster_ratio, "link_weight": link_weight,
+            "entropy_weight": entropy_weight, "dropout": dropout,
+        }  # fmt: skip
+        check_counts(
+            in_features=in_features, dim=dim, num_layers=num_layers, num_pools=num_pools, num_clusters=num_clusters
+        )
+        check_shares(dropout=dropout)
+        if not 0 < cluster_ratio <= 1:
+            raise ValueError(f"cluster_ratio={cluster_ratio} must be above 0, and 1 at most")
+        if not min(link_weight, entropy_weight) >= 0:
+            raise ValueError(f"link_weight={link_weight}, entropy_weight={entropy_weight}: neither may be negative")
+        self.in_features = in_features
+        self.dim = dim
+        self.loss_weights = (link_weight, entropy_weight)
+        self.dropout = nn.Dropout(dropout)
+        clusters = [math.ceil(num_clusters * cluster_ratio**level) for level in range(num_pools)]
+        make: list[Callable[[int], MeanStack]] = [
+            lambda out: MeanStack(SparseMeanConv, in_features, dim, out, num_layers),
+            *[lambda out: MeanStack(DenseMeanConv, dim, dim, out, num_layers)] * num_pools,
+        ]
+        self.embed = nn.ModuleList(stack(dim) for stack in make)
+        self.assign = nn.ModuleList(stack(count) for stack, count in zip(make, clusters, strict=False))
+        self.output = nn.Linear((num_pools + 1) * dim, dim)
+        self.auxiliary_loss = None
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for module in (*self.embed, *self.assign, self.output):
+            module.reset_parameters()
+
+    def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
+        dtype = self.output.weight.dtype
+        means = neighbor_means(adjacency, dtype)
+        nodes = self.embed[0](x, means)
+        readouts = [global_max_pool(nodes, batch, num_graphs)]
+        edges = neighbor_sums(adjacency, dtype, weighted=True)
+        pooling = sparse_diff_pool(nodes, self.assign[0](x, means), edges, batch, num_graphs)
+        losses = [pooling[2:]]
+        for embed, assign in zip(self.embed[1:-1], self.assign[1:], strict=True):
+            clusters, graph = pooling[:2]
+            nodes = embed(clusters, graph)
+            readouts.append(nodes.amax(1))
+            pooling = dense_diff_pool(nodes, graph, assign(clusters, graph))
+            losses.append(pooling[2:])
+        readouts.append(self.embed[-1](*pooling[:2]).amax(1))
+        self.auxiliary_loss = self._loss(losses) if self.training else None
+        return self.output(self.dropout(torch.cat(readouts, 1))).relu()
+
+    def _loss(self, losses: list[tuple[Tensor, Tensor]]) -> Tensor:
+        links, entropies = (torch.stack(kind).sum() for kind in zip(*losses, strict=True))
+        return self.loss_weights[0] * links + self.loss_weights[1] * entropies
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies are made without the loss, which belongs to a batch."""
+        return {**self.__dict__, "auxiliary_loss": None}

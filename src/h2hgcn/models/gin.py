@@ -1,0 +1,91 @@
+"""The graph isomorphism network."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
+
+from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.layers.feature_linear import FeatureLinear
+from h2hgcn.layers.neighbors import neighbor_sums
+from h2hgcn.layers.sparse import SparseMatrix, sparse_matmul
+from h2hgcn.models.pooling import PoolingEncoder, batch_norm, check_choice, check_counts, check_shares
+
+READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
+
+
+class GIN(PoolingEncoder):
+    """Graph isomorphism network (Xu et al. 2019, Eq. 4.1 and 4.2): sums over neighbours into MLPs, and a linear map of
+    the readouts of all layers, that of the features included.
+
+    Weights of edges play no part.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Width of the layers and of the vector of a graph.
+        num_layers: Number of convolutions, each with an MLP of two layers and batch norm.
+        readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, at every layer.
+        learn_eps: Whether the weight ``1 + ε`` of a node against its neighbours is learnt (GIN-ε), or 1 (GIN-0).
+        dropout: Of the hidden layers.
+    """
+
+    name = "gin"
+    summary = "sums over neighbours into MLPs, readouts of all layers"
+    paper = "Xu et al. 2019, How Powerful are Graph Neural Networks?"
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 4,
+        *,
+        readout: str = "sum",
+        learn_eps: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "readout": readout,
+            "learn_eps": learn_eps, "dropout": dropout,
+        }  # fmt: skip
+        check_counts(in_features=in_features, dim=dim, num_layers=num_layers)
+        check_shares(dropout=dropout)
+        check_choice("readout", readout, tuple(READOUTS))
+        self.in_features = in_features
+        self.dim = dim
+        self.readout = READOUTS[readout]
+        self.dropout = nn.Dropout(dropout)
+        widths = [in_features, *[dim] * num_layers]
+        # the first map of an MLP and the sum over neighbours commute; batch norm makes up for biases
+        self.linears = nn.ModuleList(FeatureLinear(width, dim, bias=False) for width in widths[:-1])
+        self.convs = nn.ModuleList(_SparseGINConv(_rest_of_mlp(dim), train_eps=learn_eps) for _ in range(num_layers))
+        # one map of the concatenated readouts, by parts; that of the features is applied before they are summed
+        self.outputs = nn.ModuleList(FeatureLinear(width, dim, bias=False) for width in widths)
+        self.bias = nn.Parameter(torch.zeros(dim))
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for module in (*self.linears, *self.convs, *self.outputs):
+            module.reset_parameters()
+        nn.init.zeros_(self.bias)
+
+    def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
+        sums = neighbor_sums(adjacency, self.bias.dtype)
+        graphs: Tensor = self.readout(self.outputs[0](x), batch, num_graphs)
+        hidden = x
+        for linear, conv, output in zip(self.linears, self.convs, self.outputs[1:], strict=True):
+            hidden = self.dropout(conv(linear(hidden), sums))
+            graphs = graphs + output(self.readout(hidden, batch, num_graphs))
+        return graphs + self.bias
+
+
+class _SparseGINConv(GINConv):  # type: ignore[misc]
+    """PyG's convolution with a sparse product for the sum, which takes a fraction of the time."""
+
+    def propagate(self, edge_index: SparseMatrix, x: tuple[Tensor, Tensor], size: None = None) -> Tensor:
+        return sparse_matmul(edge_index, x[0])
+
+
+def _rest_of_mlp(dim: int) -> nn.Sequential:
+    return nn.Sequential(batch_norm(dim), nn.ReLU(), nn.Linear(dim, dim, bias=False), batch_norm(dim), nn.ReLU())
