@@ -6,18 +6,20 @@ there; a function of the norm itself would not be.
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
 
 # Taylor coefficients in the squared argument. sinh(x)/x: 1/(2n+1)!; asinh(x)/x: (-1)^n (2n)! / (4^n n!^2 (2n+1)).
-_SINHC_SERIES = tuple(1.0 / math.factorial(2 * n + 1) for n in range(8))
-_SINHC_SLOPE_SERIES = tuple(2 * n / math.factorial(2 * n + 1) for n in range(1, 9))
+SINHC_SERIES = tuple(1.0 / math.factorial(2 * n + 1) for n in range(8))
+SINHC_SLOPE_SERIES = tuple(2 * n / math.factorial(2 * n + 1) for n in range(1, 9))
 _ASINHC_SERIES = tuple((-1) ** n * math.comb(2 * n, n) / (4**n * (2 * n + 1)) for n in range(9))
 
 # Below these squares the series is exact to float64 rounding (the first dropped term is < 1e-17), above them the closed
 # form loses less than two digits in its derivative.
-_SINHC_SERIES_LIMIT = 0.1
+SINHC_SERIES_LIMIT = 0.1
 _ASINHC_SERIES_LIMIT = 1e-2
 
 # The share of rounding error allowed in the squared time of a neighborhood sum: see ``layer_radius``.
@@ -85,9 +87,11 @@ def wide(x: Tensor) -> Tensor:
     return x.to(torch.float64)
 
 
-def full_precision(x: Tensor) -> torch.autocast:
+def full_precision(x: Tensor) -> AbstractContextManager[Any]:
     """A context in which autocast does not lower the precision of products on the device of ``x``."""
-    return torch.autocast(x.device.type, enabled=False)
+    kind = x.device.type
+    # entering and leaving autocast takes as long as a small product
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def safe_sqrt(square: Tensor) -> Tensor:
@@ -123,13 +127,13 @@ def safe_norm(x: Tensor) -> Tensor:
 
 def sinhc(square: Tensor) -> Tensor:
     """``sinh(x)/x`` as a function of ``x²``: 1 with derivative 1/6 at 0."""
-    return _analytic(square, _SINHC_SERIES, _SINHC_SERIES_LIMIT, lambda x: torch.sinh(x) / x)
+    return _analytic(square, SINHC_SERIES, SINHC_SERIES_LIMIT, lambda x: torch.sinh(x) / x)
 
 
 def sinhc_slope(square: Tensor) -> Tensor:
     """``(cosh(x) - sinh(x)/x)/x²``, twice the derivative of ``sinhc``, as a function of ``x²``: 1/3 at 0."""
     return _analytic(
-        square, _SINHC_SLOPE_SERIES, _SINHC_SERIES_LIMIT, lambda x: (torch.cosh(x) - torch.sinh(x) / x) / x.square()
+        square, SINHC_SLOPE_SERIES, SINHC_SERIES_LIMIT, lambda x: (torch.cosh(x) - torch.sinh(x) / x) / x.square()
     )
 
 
