@@ -48,6 +48,10 @@ MAX_LOG_TEMPERATURE = 20.0
 # drift stay far below, and time is derived anew in any case; what is beyond is no point of the hyperboloid at all.
 HYPERBOLOID_TOLERANCE = 1e-3
 
+# How far ``MᵀM`` may be from the identity for ``M`` to be made orthonormal by a Cholesky factor of it. All eigenvalues
+# are then between one half and three halves, so the condition is at most 3 and the result orthonormal to rounding.
+NEARLY_ORTHONORMAL = 0.5
+
 # Sums of more neighbours than this are checked, since rounding grows with their number: where ``eps`` times the
 # number times the squared time exceeds the tolerance, they are taken again in float64.
 LONG_SUM = 16

@@ -18,6 +18,9 @@ from h2hgcn.layers.kernels import exp_origin_parts
 from h2hgcn.layers.spaces import Space
 from h2hgcn.models.pretrained import Pretrained
 
+# Activations that make no number larger.
+_BOUNDED = (nn.ReLU, nn.Identity)
+
 
 class H2HGCN(Pretrained):
     """Hyperbolic-to-hyperbolic graph convolutional network (Dai et al. 2021, Algorithm 1): features to Lorentz points.
@@ -131,7 +134,10 @@ class H2HGCN(Pretrained):
         else:
             hidden = self.stem(features)
         self._check_finite(hidden, x)
+        bounded = isinstance(self.stem_activation, _BOUNDED) and self._is_unscaled()
         hidden = F.dropout(self.stem_activation(hidden), self.dropout, self.training).to(self.log_curvature.dtype)
+        if bounded:  # what was finite is still
+            return hidden
         tangent = hidden * (0.5 * self.log_curvature).exp()
         self._check_finite(tangent, x)
         return tangent
@@ -146,6 +152,12 @@ class H2HGCN(Pretrained):
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.dim}, num_layers={self.num_layers}, curvature={-self.curvature.item():g}"
+
+    def _is_unscaled(self) -> bool:
+        """Whether the curvature is -1 for good, so that it scales nothing, and dropout does not either."""
+        if self.log_curvature.requires_grad or torch.compiler.is_compiling() or (self.training and self.dropout):
+            return False
+        return float(self.log_curvature) == 0
 
     def _bound(self, dtype: torch.dtype) -> float:
         safe = layer_radius(dtype)
