@@ -34,6 +34,10 @@ MIDPOINT_FLOOR = 0.5
 # their difference, and one to spare. A smaller chord is noise.
 INNER_PRODUCT_STEPS = 4
 
+# The share of rounding error allowed in the gradient of a distance, whose radial part is a difference of terms ``t t'``
+# times as large: beyond, it is taken in float64. Float32 points within radius 3.7 are below.
+GRADIENT_TOLERANCE = 5e-5
+
 # By how much a user's activation may exceed ``|b|`` in float64 and still count as ``|act(b)| ≤ |b|``: rounding, not
 # growth.
 ACTIVATION_TOLERANCE = 1e-12
