@@ -84,7 +84,9 @@ def _lifted(points: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _largest_product(points: Tensor, others: Tensor) -> float:
     """The largest ``t t'``."""
-    return float(points[:, 0].detach().max()) * float(others[:, 0].detach().max()) if len(points) and len(others) else 1.0
+    return (
+        float(points[:, 0].detach().max()) * float(others[:, 0].detach().max()) if len(points) and len(others) else 1.0
+    )
 
 
 def _growth_dtype(largest: float, dtype: torch.dtype) -> torch.dtype:

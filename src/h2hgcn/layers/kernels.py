@@ -124,11 +124,14 @@ class _Convolution(torch.autograd.Function):
         return grad_in_time, grad_in, grad_weight, None, None, None
 
 
-def exp_origin_parts(tangent: Tensor, max_norm: float) -> tuple[Tensor, Tensor]:
-    """``lorentz.exp_origin`` of ``(n, dim)`` as time and space."""
+def exp_origin_parts(tangent: Tensor, max_norm: float, rectified: bool = False) -> tuple[Tensor, Tensor]:
+    """``lorentz.exp_origin`` of ``(n, dim)``, or of its ReLU, as time and space.
+
+    A row that holds NaN or infinity has NaN for its time.
+    """
     if torch.compiler.is_compiling():
-        return composed_exp_origin_parts(tangent, max_norm)
-    time, space = _ExpOrigin.apply(tangent, max_norm, False)  # type: ignore[no-untyped-call]
+        return composed_exp_origin_parts(tangent, max_norm, rectified)
+    time, space = _ExpOrigin.apply(tangent, max_norm, rectified, False)  # type: ignore[no-untyped-call]
     return time, space
 
 
@@ -136,35 +139,37 @@ def exp_origin_points(tangent: Tensor) -> Tensor:
     """``lorentz.exp_origin`` of ``(n, dim)``."""
     if torch.compiler.is_compiling():
         return exp_origin(tangent)
-    points: Tensor = _ExpOrigin.apply(tangent, max_radius(tangent.dtype), True)  # type: ignore[no-untyped-call]
+    points: Tensor = _ExpOrigin.apply(tangent, max_radius(tangent.dtype), False, True)  # type: ignore[no-untyped-call]
     return points
 
 
-def composed_exp_origin_parts(tangent: Tensor, max_norm: float) -> tuple[Tensor, Tensor]:
-    """``exp_origin_parts`` out of differentiable operations."""
-    points = exp_origin(tangent, max_norm)
-    return points[:, 0], points[:, 1:]
+def composed_exp_origin_parts(tangent: Tensor, max_norm: float, rectified: bool = False) -> tuple[Tensor, Tensor]:
+    """``exp_origin_parts`` out of differentiable operations, for finite numbers."""
+    return _parts(exp_origin(tangent.relu() if rectified else tangent, max_norm))
 
 
 class _ExpOrigin(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tangent: Tensor, max_norm: float, joined: bool) -> Tensor | tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, tangent: Tensor, max_norm: float, rectified: bool, joined: bool
+    ) -> Tensor | tuple[Tensor, Tensor]:
         time = tangent.new_empty(len(tangent))
         out = tangent.new_empty(len(tangent), tangent.shape[1] + joined)
-        rows = exp_rows(tangent, max_norm, time, out)
-        ctx.max_norm, ctx.joined = max_norm, joined
+        rows = exp_rows(tangent, max_norm, rectified, time, out)
+        ctx.max_norm, ctx.rectified, ctx.joined = max_norm, rectified, joined
         ctx.save_for_backward(tangent, out, *rows)
         return out if joined else (time, out)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
         tangent, out, *rows = ctx.saved_tensors
         grad_time, grad_space = _parts(grads[0]) if ctx.joined else grads
         if torch.is_grad_enabled():  # somebody asks for second derivatives
-            twin = partial(composed_exp_origin_parts, max_norm=ctx.max_norm)
-            return *_second(twin, (tangent,), (grad_time, grad_space)), None, None  # type: ignore[return-value]
+            twin = partial(composed_exp_origin_parts, max_norm=ctx.max_norm, rectified=ctx.rectified)
+            return *_second(twin, (tangent,), (grad_time, grad_space)), None, None, None  # type: ignore[return-value]
         space = _parts(out)[1] if ctx.joined else out
-        return exp_rows_backward(grad_time, grad_space, space, MappedRows(*rows), ctx.max_norm), None, None
+        grad = exp_rows_backward(grad_time, grad_space, space, MappedRows(*rows), ctx.max_norm, ctx.rectified)
+        return grad, None, None, None
 
 
 def _parts(points: Tensor) -> tuple[Tensor, Tensor]:
