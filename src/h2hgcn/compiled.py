@@ -34,18 +34,19 @@ def compiled(function: Loop) -> Loop:
         return numba.njit(**options)(function)
 
 
-def run_on_rows(loop: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> None:
-    """Calls ``loop(first, last, *arguments)`` for all rows of an array of this shape."""
+def run_on_rows(loop: Callable[..., Any], shape: tuple[int, ...], *arguments: Any) -> bool:
+    """Calls ``loop(first, last, *arguments)`` for all rows of an array of this shape.
+
+    Returns whether any of the calls did return true.
+    """
     rows, width = shape
     threads = min(torch.get_num_threads(), max(rows * width // _GRAIN, 1), max(rows, 1))
     if threads == 1:
-        loop(0, rows, *arguments)
-        return
+        return bool(loop(0, rows, *arguments))
     bounds = [rows * i // threads for i in range(threads + 1)]
     parts = [_threads().submit(loop, first, last, *arguments) for first, last in pairwise(bounds[1:])]
-    loop(0, bounds[1], *arguments)
-    for part in parts:
-        part.result()
+    found = [loop(0, bounds[1], *arguments), *(part.result() for part in parts)]
+    return any(found)
 
 
 def _threads() -> ThreadPoolExecutor:

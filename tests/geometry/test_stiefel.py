@@ -37,6 +37,21 @@ def test_retraction_of_a_rank_deficient_sum_is_still_orthonormal():
     assert stiefel.violation(stiefel.retract(point, -point)) < 1e-12
 
 
+@pytest.mark.parametrize("length", [1e-6, 1e-2, 0.3, 3.0, 1e4])
+def test_short_and_long_steps_are_the_same_retraction(length):
+    point = stiefel.random_orthonormal(9, 5, generator=generator(0), dtype=torch.float64)
+    tangent = stiefel.project_tangent(point, torch.randn(9, 5, generator=generator(1), dtype=torch.float64))
+    tangent *= length / torch.linalg.matrix_norm(tangent)
+    points, tangents = point.expand(3, 9, 5), tangent.expand(3, 9, 5)
+    for moved in (stiefel.retract(point, tangent), stiefel.retract(points, tangents)[2]):
+        torch.testing.assert_close(moved, stiefel.orthonormal_factor(point + tangent), rtol=0, atol=1e-13)
+
+
+def test_bad_numbers_stay_bad():
+    point = stiefel.random_orthonormal(4, 3)
+    assert stiefel.retract(point, torch.full_like(point, torch.nan)).isnan().all()
+
+
 def test_random_matrices_are_haar():
     draws = torch.stack([stiefel.random_orthonormal(3, 3, generator=generator(k)) for k in range(2000)])
     assert draws.mean(0).abs().max() < 0.06

@@ -31,8 +31,11 @@ def sums(size, dim, seed, dtype):
 def test_compiled_loops_agree_with_tensor_operations(dtype, tolerance, seed, slope, size, dim, joined):
     time, space, known = sums(size, dim, seed, dtype)
     points, chained_points = torch.empty(2, size, dim + joined, dtype=dtype)
-    ours = rows.activate_rows(time, space, slope, known.clone(), points)
-    chain = rows._activate_by_tensors(time, space, slope, known.clone(), chained_points)
+    ours, chain = torch.empty(2, rows.ROW_NUMBERS, size, dtype=dtype)
+    for kept in (ours, chain):
+        kept[rows.TIME], kept[rows.NORM] = time, known
+    rows.activate_rows(space, slope, ours, points)
+    rows._activate_by_tensors(space, slope, chain, chained_points)
     for got, expected in zip((points, *ours), (chained_points, *chain), strict=True):
         torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance)
     grads = torch.randn(size, dim + 1, generator=generator(seed), dtype=dtype)

@@ -11,6 +11,7 @@ from h2hgcn.layers import LorentzLinear
 from h2hgcn.layers.node_vectors import NodePoints
 from h2hgcn.models import H2HGCN
 from h2hgcn.training import StiefelOptimizer, build_optimizer
+from h2hgcn.training.stiefel_sgd import StiefelSGD
 
 EDGE_INDEX = random_graph(30, 80)[0]
 X = torch.randn(30, 6, generator=generator(0))
@@ -110,12 +111,67 @@ def test_closures_are_called():
 def test_each_parameter_has_its_optimizer():
     model = H2HGCN(6, 4)
     euclidean, on_manifold = build_optimizer(model, weight_decay=0.1).parts
-    assert isinstance(on_manifold, geoopt.optim.RiemannianSGD)
+    assert isinstance(on_manifold, StiefelSGD)
     assert all(isinstance(p, geoopt.ManifoldParameter) for p in on_manifold.param_groups[0]["params"])
     assert euclidean.param_groups[0]["weight_decay"] == 0.1
-    assert on_manifold.param_groups[0]["weight_decay"] == 0
+    assert "weight_decay" not in on_manifold.param_groups[0]
     assert len(build_optimizer(nn.Linear(2, 2)).parts) == 1
     assert len(build_optimizer(LorentzLinear(2, 2)).parts) == 1
+
+
+class TwoManifolds(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = LorentzLinear(3, 4)
+        self.positions = geoopt.ManifoldParameter(torch.zeros(5, 2), manifold=geoopt.PoincareBall())
+        self.flat = nn.Parameter(torch.ones(2))
+
+
+@pytest.mark.parametrize(("method", "other"), [("rsgd", "RiemannianSGD"), ("radam", "RiemannianAdam")])
+def test_other_manifolds_are_left_to_geoopt(method, other):
+    module = TwoManifolds()
+    optimizer = build_optimizer(module, lr=0.1, stiefel_method=method)
+    assert type(optimizer.parts[-1]).__name__ == other
+    assert any(parameter is module.positions for parameter in optimizer.parts[-1].param_groups[0]["params"])
+    stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    assert stepped == {id(parameter) for parameter in module.parameters()}
+    before = copy.deepcopy(module.state_dict())
+    for parameter in module.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    optimizer.step()
+    assert all(not torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    assert stiefel.violation(module.linear.weight) < 1e-6
+    second = build_optimizer(module, stiefel_method=method)
+    second.load_state_dict(optimizer.state_dict())
+    assert [group["lr"] for group in second.param_groups] == [0.1] * len(optimizer.parts)
+
+
+@pytest.mark.parametrize("lr", [1e-3, 0.3, 30.0])
+def test_steps_are_those_of_geoopt(lr):
+    """Weights of three shapes, short steps and long ones, against geoopt's own manifold and optimiser."""
+    random = generator(0)
+    shapes = [(5, 3), (4, 4), (5, 3), (6, 1)]
+    points = [stiefel.random_orthonormal(*shape, generator=random, dtype=torch.float64) for shape in shapes]
+    gradients = [torch.randn(shape, generator=random, dtype=torch.float64) for shape in shapes]
+    ours, theirs = (
+        [geoopt.ManifoldParameter(point.clone(), manifold=geoopt.EuclideanStiefel()) for point in points]
+        for _ in range(2)
+    )
+    for kind, weights in ((StiefelSGD, ours), (geoopt.optim.RiemannianSGD, theirs)):
+        optimizer = kind(weights, lr=lr)
+        for _ in range(3):
+            for weight, gradient in zip(weights, gradients, strict=True):
+                weight.grad = gradient.clone()
+            optimizer.step()
+    for got, expected in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(got.detach(), expected.detach(), rtol=1e-9, atol=1e-12)
+
+
+def test_weights_without_gradients_stay():
+    model = H2HGCN(6, 4)
+    before = copy.deepcopy(model.state_dict())
+    assert build_optimizer(model).parts[1].step(lambda: 3) == 3
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 def test_bad_arguments():

@@ -6,18 +6,20 @@ there; a function of the norm itself would not be.
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
 
 # Taylor coefficients in the squared argument. sinh(x)/x: 1/(2n+1)!; asinh(x)/x: (-1)^n (2n)! / (4^n n!^2 (2n+1)).
-_SINHC_SERIES = tuple(1.0 / math.factorial(2 * n + 1) for n in range(8))
-_SINHC_SLOPE_SERIES = tuple(2 * n / math.factorial(2 * n + 1) for n in range(1, 9))
+SINHC_SERIES = tuple(1.0 / math.factorial(2 * n + 1) for n in range(8))
+SINHC_SLOPE_SERIES = tuple(2 * n / math.factorial(2 * n + 1) for n in range(1, 9))
 _ASINHC_SERIES = tuple((-1) ** n * math.comb(2 * n, n) / (4**n * (2 * n + 1)) for n in range(9))
 
 # Below these squares the series is exact to float64 rounding (the first dropped term is < 1e-17), above them the closed
 # form loses less than two digits in its derivative.
-_SINHC_SERIES_LIMIT = 0.1
+SINHC_SERIES_LIMIT = 0.1
 _ASINHC_SERIES_LIMIT = 1e-2
 
 # The share of rounding error allowed in the squared time of a neighborhood sum: see ``layer_radius``.
@@ -32,6 +34,10 @@ MIDPOINT_FLOOR = 0.5
 # their difference, and one to spare. A smaller chord is noise.
 INNER_PRODUCT_STEPS = 4
 
+# The share of rounding error allowed in the gradient of a distance, whose radial part is a difference of terms ``t t'``
+# times as large: beyond, it is taken in float64. Float32 points within radius 3.7 are below.
+GRADIENT_TOLERANCE = 5e-5
+
 # By how much a user's activation may exceed ``|b|`` in float64 and still count as ``|act(b)| ≤ |b|``: rounding, not
 # growth.
 ACTIVATION_TOLERANCE = 1e-12
@@ -45,6 +51,10 @@ MAX_LOG_TEMPERATURE = 20.0
 # By how much ``|<x, x> + 1|``, relative to time², may exceed 0 in coordinates that came from elsewhere. Rounding and
 # drift stay far below, and time is derived anew in any case; what is beyond is no point of the hyperboloid at all.
 HYPERBOLOID_TOLERANCE = 1e-3
+
+# How far ``MᵀM`` may be from the identity for ``M`` to be made orthonormal by a Cholesky factor of it. All eigenvalues
+# are then between one half and three halves, so the condition is at most 3 and the result orthonormal to rounding.
+NEARLY_ORTHONORMAL = 0.5
 
 # Sums of more neighbours than this are checked, since rounding grows with their number: where ``eps`` times the
 # number times the squared time exceeds the tolerance, they are taken again in float64.
@@ -85,9 +95,11 @@ def wide(x: Tensor) -> Tensor:
     return x.to(torch.float64)
 
 
-def full_precision(x: Tensor) -> torch.autocast:
+def full_precision(x: Tensor) -> AbstractContextManager[Any]:
     """A context in which autocast does not lower the precision of products on the device of ``x``."""
-    return torch.autocast(x.device.type, enabled=False)
+    kind = x.device.type
+    # entering and leaving autocast takes as long as a small product
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def safe_sqrt(square: Tensor) -> Tensor:
@@ -123,13 +135,13 @@ def safe_norm(x: Tensor) -> Tensor:
 
 def sinhc(square: Tensor) -> Tensor:
     """``sinh(x)/x`` as a function of ``x²``: 1 with derivative 1/6 at 0."""
-    return _analytic(square, _SINHC_SERIES, _SINHC_SERIES_LIMIT, lambda x: torch.sinh(x) / x)
+    return _analytic(square, SINHC_SERIES, SINHC_SERIES_LIMIT, lambda x: torch.sinh(x) / x)
 
 
 def sinhc_slope(square: Tensor) -> Tensor:
     """``(cosh(x) - sinh(x)/x)/x²``, twice the derivative of ``sinhc``, as a function of ``x²``: 1/3 at 0."""
     return _analytic(
-        square, _SINHC_SLOPE_SERIES, _SINHC_SERIES_LIMIT, lambda x: (torch.cosh(x) - torch.sinh(x) / x) / x.square()
+        square, SINHC_SLOPE_SERIES, SINHC_SERIES_LIMIT, lambda x: (torch.cosh(x) - torch.sinh(x) / x) / x.square()
     )
 
 

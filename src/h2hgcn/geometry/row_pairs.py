@@ -23,6 +23,10 @@ def squared_distances_of_rows(points: Tensor, pairs: Tensor) -> Tensor:
     """``lorentz.squared_distance`` between rows of ``points (n, dim + 1)``, named by ``pairs (k, 2)``."""
     if not points.is_cpu or points.dtype not in _LOOPED or torch.compiler.is_compiling():
         return _gathered(points, pairs)
+    if 2 * len(pairs) < len(points) and not torch.is_grad_enabled():  # norms of a few points instead of all
+        _check_rows(pairs, len(points))
+        points = points.index_select(0, pairs.reshape(-1))
+        pairs = torch.arange(len(points)).view(-1, 2)
     distances: Tensor = _LinkDistances.apply(points, pairs)  # type: ignore[no-untyped-call]
     return distances
 

@@ -6,6 +6,7 @@ from torch_geometric.nn import global_mean_pool
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.layers.edges import holds_integers
+from h2hgcn.layers.kernels import exp_origin_points
 from h2hgcn.layers.linear import check_width
 
 
@@ -42,7 +43,7 @@ class CentroidDistance(nn.Module):
     @property
     def centroids(self) -> Tensor:
         """The centroids as points ``(num_centroids, dim + 1)``."""
-        return lorentz.exp_origin(self.tangents)
+        return exp_origin_points(self.tangents)
 
     def forward(
         self,

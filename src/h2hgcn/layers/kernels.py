@@ -14,11 +14,13 @@ import torch
 from torch import Tensor
 
 from h2hgcn.geometry.lorentz import exp_origin
-from h2hgcn.geometry.numerics import full_precision, safe_norm, sinhc, sinhc_slope, wide
+from h2hgcn.geometry.numerics import full_precision, max_radius
 from h2hgcn.layers.activation import BallActivation
 from h2hgcn.layers.midpoint import long_sums, midpoint, sums_and_norm
-from h2hgcn.layers.rows import ActivatedRows, activate_rows, activate_rows_backward
-from h2hgcn.layers.sparse import SparseMatrix, csr_matmul
+from h2hgcn.layers.origin_rows import MappedRows, exp_rows, exp_rows_backward
+from h2hgcn.layers.rows import NORM, ROW_NUMBERS, TIME, activate_rows, activate_rows_backward
+from h2hgcn.layers.sparse import SparseMatrix, csr_product
+from h2hgcn.layers.time_sums import sum_numbers
 
 
 def convolve(
@@ -75,106 +77,103 @@ class _Convolution(torch.autograd.Function):
     ) -> Tensor | tuple[Tensor, Tensor]:
         crow, col, values = matrix[:3]
         assert activation.slope is not None
-        sum_time = csr_matmul(crow, col, values, time)
+        rows = time.new_empty(ROW_NUMBERS, len(time))
+        rows[NORM] = 0
+        sum_time = rows[TIME]
+        long = sum_numbers(crow, col, values, time, sum_time)
         # the transformation commutes with the sums: it comes where the sums are narrower
         if weight.shape[0] == weight.shape[1]:
             factor, out = space, space @ weight.mT
-            sum_space = csr_matmul(crow, col, values, out)
-            again = long_sums(sum_time, time, out, matrix)
-            if again is not None:
-                sum_time[again.rows], sum_space[again.rows] = again.time, again.space
+            sums = sum_space = csr_product(crow, col, values, out)
+            again = long_sums(sum_time, time, out, matrix) if long else None
         else:
-            factor = csr_matmul(crow, col, values, space)
-            again = long_sums(sum_time, time, space, matrix)
-            if again is not None:
-                sum_time[again.rows], factor[again.rows] = again.time, again.space
-            sum_space = factor @ weight.mT
-            out = torch.empty(0)
-        if joined or not out.numel():
-            out = sum_space.new_empty(len(sum_space), weight.shape[0] + joined)
-        norm = torch.zeros_like(sum_time)
+            sums = factor = csr_product(crow, col, values, space)
+            again = long_sums(sum_time, time, space, matrix) if long else None
         if again is not None:
-            norm[again.rows] = again.norm
-        rows = activate_rows(sum_time, sum_space, activation.slope, norm, out)
+            rows[TIME, again.rows], rows[NORM, again.rows], sums[again.rows] = again.time, again.norm, again.space
+        if sums is factor:
+            sum_space = factor @ weight.mT
+        if joined or sums is factor:
+            out = sum_space.new_empty(len(sum_space), weight.shape[0] + joined)
+        activate_rows(sum_space, activation.slope, rows, out)
         ctx.matrix, ctx.activation, ctx.joined = matrix, activation, joined
-        ctx.save_for_backward(time, space, weight, factor, sum_space, *rows)
-        return out if joined else (rows.time, out)
+        ctx.save_for_backward(time, space, weight, factor, sum_space, rows)
+        return out if joined else (sum_time, out)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        time, space, weight, factor, sum_space, *rows = ctx.saved_tensors
-        grad_time, grad_space = (grads[0][:, 0], grads[0][:, 1:]) if ctx.joined else grads
+        time, space, weight, factor, sum_space, rows = ctx.saved_tensors
+        grad_time, grad_space = _parts(grads[0]) if ctx.joined else grads
         if torch.is_grad_enabled():  # somebody asks for second derivatives
             twin = partial(composed_convolve, matrix=ctx.matrix, activation=ctx.activation)
             return *_second(twin, (time, space, weight), (grad_time, grad_space)), None, None, None
         crow, col, values = ctx.matrix[3:]
-        slope = ctx.activation.slope
-        grad_sum_time, grad_sum = activate_rows_backward(grad_time, grad_space, sum_space, ActivatedRows(*rows), slope)
+        grad_sum_time, grad_sum = activate_rows_backward(grad_time, grad_space, sum_space, rows, ctx.activation.slope)
         need_time, need_space, need_weight = ctx.needs_input_grad[:3]
-        grad_in_time = csr_matmul(crow, col, values, grad_sum_time) if need_time else None
+        grad_in_time = torch.empty_like(grad_sum_time) if need_time else None
+        if grad_in_time is not None:
+            sum_numbers(crow, col, values, grad_sum_time, grad_in_time)
         with full_precision(grad_sum):
             if weight.shape[0] == weight.shape[1]:
-                grad_transformed = csr_matmul(crow, col, values, grad_sum)
+                grad_transformed = csr_product(crow, col, values, grad_sum)
                 grad_weight = grad_transformed.mT @ factor if need_weight else None
                 grad_in = torch.mm(grad_transformed, weight, out=grad_sum) if need_space else None
             else:
                 grad_weight = grad_sum.mT @ factor if need_weight else None
-                grad_in = csr_matmul(crow, col, values, grad_sum @ weight) if need_space else None
+                grad_in = csr_product(crow, col, values, grad_sum @ weight) if need_space else None
         return grad_in_time, grad_in, grad_weight, None, None, None
 
 
-def exp_origin_parts(tangent: Tensor, max_norm: float) -> tuple[Tensor, Tensor]:
-    """``lorentz.exp_origin`` of ``(n, dim)`` as time and space."""
+def exp_origin_parts(tangent: Tensor, max_norm: float, rectified: bool = False) -> tuple[Tensor, Tensor]:
+    """``lorentz.exp_origin`` of ``(n, dim)``, or of its ReLU, as time and space.
+
+    A row that holds NaN or infinity has NaN for its time.
+    """
     if torch.compiler.is_compiling():
-        return composed_exp_origin_parts(tangent, max_norm)
-    time, space = _ExpOrigin.apply(tangent, max_norm)  # type: ignore[no-untyped-call]
+        return composed_exp_origin_parts(tangent, max_norm, rectified)
+    time, space = _ExpOrigin.apply(tangent, max_norm, rectified, False)  # type: ignore[no-untyped-call]
     return time, space
 
 
-def composed_exp_origin_parts(tangent: Tensor, max_norm: float) -> tuple[Tensor, Tensor]:
-    """``exp_origin_parts`` out of differentiable operations."""
-    points = exp_origin(tangent, max_norm)
-    return points[:, 0], points[:, 1:]
+def exp_origin_points(tangent: Tensor) -> Tensor:
+    """``lorentz.exp_origin`` of ``(n, dim)``."""
+    if torch.compiler.is_compiling():
+        return exp_origin(tangent)
+    points: Tensor = _ExpOrigin.apply(tangent, max_radius(tangent.dtype), False, True)  # type: ignore[no-untyped-call]
+    return points
+
+
+def composed_exp_origin_parts(tangent: Tensor, max_norm: float, rectified: bool = False) -> tuple[Tensor, Tensor]:
+    """``exp_origin_parts`` out of differentiable operations, for finite numbers."""
+    return _parts(exp_origin(tangent.relu() if rectified else tangent, max_norm))
 
 
 class _ExpOrigin(torch.autograd.Function):
-    """``space = f·v`` and ``time = cosh(r)`` with ``r = min(|v|, max_norm)`` and ``f = sinh(r)/|v|``."""
+    @staticmethod
+    def forward(
+        ctx: Any, tangent: Tensor, max_norm: float, rectified: bool, joined: bool
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        time = tangent.new_empty(len(tangent))
+        out = tangent.new_empty(len(tangent), tangent.shape[1] + joined)
+        rows = exp_rows(tangent, max_norm, rectified, time, out)
+        ctx.max_norm, ctx.rectified, ctx.joined = max_norm, rectified, joined
+        ctx.save_for_backward(tangent, out, *rows)
+        return out if joined else (time, out)
 
     @staticmethod
-    def forward(ctx: Any, tangent: Tensor, max_norm: float) -> tuple[Tensor, Tensor]:
-        norm = _row_norms(tangent)
-        radius = norm.clamp_max(max_norm)
-        factor = torch.where(norm > max_norm, torch.sinh(radius) / norm, sinhc(radius.square()))
-        space = tangent * factor.to(tangent.dtype)[:, None]
-        ctx.max_norm = max_norm
-        ctx.save_for_backward(tangent, space, norm, factor)
-        return torch.cosh(radius).to(tangent.dtype), space
-
-    @staticmethod
-    def backward(ctx: Any, grad_time: Tensor, grad_space: Tensor) -> tuple[Tensor, None]:
-        tangent, space, norm, factor = ctx.saved_tensors
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        tangent, out, *rows = ctx.saved_tensors
+        grad_time, grad_space = _parts(grads[0]) if ctx.joined else grads
         if torch.is_grad_enabled():  # somebody asks for second derivatives
-            grads = (grad_time, grad_space)
-            return *_second(lambda x: composed_exp_origin_parts(x, ctx.max_norm), (tangent,), grads), None  # type: ignore[return-value]
-        # f·grad_space + κ·v, with κ·v = (κ/f)·space, since v may be too long for its square
-        grad = grad_space * space
-        along = grad.sum(1)
-        too_long = norm > ctx.max_norm
-        short = torch.where(too_long, 0.0, norm).square()
-        stretch = torch.where(
-            too_long, -along / (factor * norm.square()), along * sinhc_slope(short) / factor.square() + grad_time
-        )
-        torch.mul(grad_space, factor.to(grad.dtype)[:, None], out=grad)
-        return grad.addcmul_(space, stretch.to(grad.dtype)[:, None]), None
+            twin = partial(composed_exp_origin_parts, max_norm=ctx.max_norm, rectified=ctx.rectified)
+            return *_second(twin, (tangent,), (grad_time, grad_space)), None, None, None  # type: ignore[return-value]
+        space = _parts(out)[1] if ctx.joined else out
+        grad = exp_rows_backward(grad_time, grad_space, space, MappedRows(*rows), ctx.max_norm, ctx.rectified)
+        return grad, None, None, None
 
 
-def _row_norms(rows: Tensor) -> Tensor:
-    """Norms in float64; rows whose square overflows their own dtype are taken again with scaling."""
-    norm = wide(torch.linalg.vector_norm(rows, dim=1))
-    overflowed = norm.isinf()
-    if bool(overflowed.any()):
-        norm[overflowed] = safe_norm(wide(rows[overflowed])).squeeze(1)
-    return norm
+def _parts(points: Tensor) -> tuple[Tensor, Tensor]:
+    return points[:, 0], points[:, 1:]
 
 
 def _second(

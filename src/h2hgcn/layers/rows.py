@@ -8,7 +8,7 @@ the chain is what there is. Memory is what these loops wait for, so they keep th
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,34 +21,27 @@ from h2hgcn.geometry.numerics import MIDPOINT_FLOOR
 _BLOCK = 32
 
 
-class ActivatedRows(NamedTuple):
-    """What the derivatives of the new points need beside the sums: their time, ``Q``, ``a``, ``c`` and ``D``."""
-
-    time: Tensor
-    norm: Tensor
-    lifted: Tensor
-    scale: Tensor
-    gap: Tensor
+# What is kept of every row, as the rows of one tensor ``(ROW_NUMBERS, n)``: its time, ``Q``, ``a``, ``c`` and ``D``.
+TIME, NORM, LIFTED, SCALE, GAP = range(ROW_NUMBERS := 5)
 
 
-def activate_rows(sum_time: Tensor, sum_space: Tensor, slope: float, norm: Tensor, out: Tensor) -> ActivatedRows:
+def activate_rows(sum_space: Tensor, slope: float, rows: Tensor, out: Tensor) -> None:
     """The points of sums ``(n)`` and ``(n, dim)``, for a leaky ReLU of this slope.
 
-    ``norm`` holds ``Q`` where it is known already, and 0 where it has to be worked out; it is filled. ``out`` takes the
-    space coordinates ``(n, dim)``, or whole points if it is ``(n, dim + 1)``.
+    ``rows[TIME]`` holds the sums of times, ``rows[NORM]`` ``Q`` where it is known already, and 0 where it has to be
+    worked out; all of ``rows`` is filled. ``out`` takes the space coordinates ``(n, dim)``, or whole points if it is
+    ``(n, dim + 1)``.
     """
     if not sum_space.is_cpu:
-        return _activate_by_tensors(sum_time, sum_space, slope, norm, out)
-    lifted, scale, gap, time = torch.empty(4, len(sum_time), dtype=sum_time.dtype)
-    rows = ActivatedRows(time, norm, lifted, scale, gap)
-    arrays = [x.numpy() for x in (sum_time, sum_space.contiguous(), out.view(-1), *rows)]
+        _activate_by_tensors(sum_space, slope, rows, out)
+        return
+    arrays = [x.numpy() for x in (sum_space.contiguous(), out.view(-1), rows)]
     kind = arrays[0].dtype.type
     run_on_rows(_activate, sum_space.shape, *arrays, out.shape[1], kind(slope), kind(MIDPOINT_FLOOR))
-    return rows
 
 
 def activate_rows_backward(
-    grad_time: Tensor, grad_space: Tensor, sum_space: Tensor, rows: ActivatedRows, slope: float
+    grad_time: Tensor, grad_space: Tensor, sum_space: Tensor, rows: Tensor, slope: float
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the sums ``(n)`` and ``(n, dim)`` from those of the points."""
     if not sum_space.is_cpu or not sum_space.numel():
@@ -58,18 +51,16 @@ def activate_rows_backward(
     # space is often a part of whole points: a flat array and a stride serve it without a copy
     stride = grad_space.stride(0)
     flat = grad_space.as_strided(((len(grad_space) - 1) * stride + sum_space.shape[1],), (1,))
-    grad_sum_time, grad_sum = torch.empty_like(rows.norm), torch.empty_like(sum_space)
-    tensors = (grad_time.contiguous(), flat, sum_space, *rows, grad_sum_time, grad_sum)
+    grad_sum_time, grad_sum = torch.empty_like(rows[TIME]), torch.empty_like(sum_space)
+    tensors = (grad_time.contiguous(), flat, sum_space, rows, grad_sum_time, grad_sum)
     arrays = [x.detach().numpy() for x in tensors]
     run_on_rows(_activate_backward, sum_space.shape, *arrays, stride, arrays[0].dtype.type(slope))
     return grad_sum_time, grad_sum
 
 
 @compiled
-def _activate(
-    first: int, last: int, sum_time: Any, sums: Any, out: Any, time: Any, norm: Any, lifted: Any, scale: Any, gap: Any,
-    stride: int, slope: Any, floor: Any,
-) -> None:  # fmt: skip
+def _activate(first: int, last: int, sums: Any, out: Any, rows: Any, stride: int, slope: Any, floor: Any) -> None:
+    time, norm, lifted, scale, gap = rows[TIME], rows[NORM], rows[LIFTED], rows[SCALE], rows[GAP]
     dim = sums.shape[1]
     zero = slope * 0
     leak = slope * slope
@@ -85,9 +76,9 @@ def _activate(
             scale[i], gap[i] = above, below
         for i in range(start, end):
             above, below = scale[i], gap[i]
-            worked_out = math.sqrt(max(sum_time[i] * sum_time[i] - (above + below), floor))
+            worked_out = math.sqrt(max(time[i] * time[i] - (above + below), floor))
             norm[i] = worked_out if norm[i] == 0 else norm[i]
-            lifted[i] = sum_time[i] + norm[i]
+            lifted[i] = time[i] + norm[i]
             # |S|² - |R|² is what the negative coordinates lost, so nothing cancels
             gap[i] = 2 * norm[i] * lifted[i] + (1 - leak) * below
             scale[i] = 2 * lifted[i] / gap[i]
@@ -103,10 +94,10 @@ def _activate(
 
 @compiled
 def _activate_backward(
-    first: int, last: int, grad_time: Any, grads: Any, sums: Any,
-    time: Any, norm: Any, lifted: Any, scale: Any, gap: Any, grad_sum_time: Any, grad_sum: Any,
+    first: int, last: int, grad_time: Any, grads: Any, sums: Any, rows: Any, grad_sum_time: Any, grad_sum: Any,
     stride: int, slope: Any,
 ) -> None:  # fmt: skip
+    time, norm, lifted, scale, gap = rows[TIME], rows[NORM], rows[LIFTED], rows[SCALE], rows[GAP]
     dim = sums.shape[1]
     zero = slope * 0
     ratio, grad_square = np.empty_like(norm[:_BLOCK]), np.empty_like(norm[:_BLOCK])
@@ -135,25 +126,26 @@ def _activate_backward(
                 result[k] = (c * grad[k] + upper * row[k]) if row[k] > 0 else (leaking * grad[k] + lower * row[k])
 
 
-def _activate_by_tensors(sum_time: Tensor, sum_space: Tensor, slope: float, norm: Tensor, out: Tensor) -> ActivatedRows:
+def _activate_by_tensors(sum_space: Tensor, slope: float, rows: Tensor, out: Tensor) -> None:
+    time, norm, lifted, scale, gap = rows
     norm_sum = torch.linalg.vector_norm(sum_space, dim=1)
-    worked_out = ((sum_time - norm_sum) * (sum_time + norm_sum)).clamp_min(MIDPOINT_FLOOR).sqrt()
+    worked_out = ((time - norm_sum) * (time + norm_sum)).clamp_min(MIDPOINT_FLOOR).sqrt()
     norm.copy_(torch.where(norm == 0, worked_out, norm))
-    lifted = sum_time + norm
+    torch.add(time, norm, out=lifted)
     dim = sum_space.shape[1]
     activated = torch.ops.aten.leaky_relu.out(sum_space, slope, out=out[:, out.shape[1] - dim :])
     norm_activated = torch.linalg.vector_norm(activated, dim=1)
-    gap = ((norm_sum - norm_activated) * (norm_sum + norm_activated)).clamp_min_(0.0).addcmul_(norm, lifted, value=2)
-    scale = 2 * lifted / gap
+    shrinkage = ((norm_sum - norm_activated) * (norm_sum + norm_activated)).clamp_min_(0.0)
+    torch.addcmul(shrinkage, norm, lifted, value=2, out=gap)
+    torch.div(2 * lifted, gap, out=scale)
     activated.mul_(scale[:, None])
-    time = (norm_activated * scale).square_().add_(1).sqrt_()
+    time.copy_((norm_activated * scale).square_().add_(1).sqrt_())
     if out.shape[1] > dim:
         out[:, 0] = time
-    return ActivatedRows(time, norm, lifted, scale, gap)
 
 
 def _activate_backward_by_tensors(
-    grad_time: Tensor, grad_space: Tensor, sum_space: Tensor, rows: ActivatedRows, slope: float
+    grad_time: Tensor, grad_space: Tensor, sum_space: Tensor, rows: Tensor, slope: float
 ) -> tuple[Tensor, Tensor]:
     time, norm, lifted, scale, gap = rows
     activated = torch.nn.functional.leaky_relu(sum_space, slope)

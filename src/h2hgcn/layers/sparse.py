@@ -51,7 +51,8 @@ _library.define("csr_matmul(Tensor crow, Tensor col, Tensor values, Tensor dense
 _HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines
 
 
-def _csr_matmul(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+def csr_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+    """What ``csr_matmul`` does, for those that nobody traces: the way through PyTorch's dispatcher takes time."""
     if _HAS_FBGEMM and dense.dtype == torch.float32 and dense.dim() == 2 and dense.is_cpu and dense.numel():
         sums: Tensor = torch.ops.aten._embedding_bag_forward_only(
             dense.contiguous(), col, crow, False, 0, False, values, True
@@ -66,7 +67,7 @@ def _csr_matmul_shape(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) 
     return dense.new_empty((crow.shape[0] - 1, *dense.shape[1:]))
 
 
-_library.impl("csr_matmul", _csr_matmul, "CompositeExplicitAutograd")
+_library.impl("csr_matmul", csr_product, "CompositeExplicitAutograd")
 torch.library.register_fake("h2hgcn::csr_matmul", _csr_matmul_shape, lib=_library)
 
 with warnings.catch_warnings():  # PyTorch says once in a process that CSR is in beta; its users cannot act on that

@@ -112,9 +112,8 @@ class H2HGCN(Pretrained):
 
         ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned.
         """
-        tangent = self.tangents(x)
-        adjacency = adjacency_of(edge_index, edge_weight, len(tangent))
-        time, space = exp_origin_parts(tangent, self._bound(tangent.dtype))
+        time, space = self._origin_map(x)
+        adjacency = adjacency_of(edge_index, edge_weight, len(time))
         *convs, last = list(self.convs) * self.num_layers if self.tied else self.convs
         for conv in convs:
             time, space = conv.step(time, space, adjacency)  # type: ignore[operator]
@@ -123,18 +122,39 @@ class H2HGCN(Pretrained):
 
     def tangents(self, x: Any) -> Tensor:
         """The vectors ``(n, dim)`` that enter the exponential map, before they are capped."""
-        features = self._features(x)
-        if self.stem is None:
-            hidden = features.to_dense() if isinstance(features, SparseFeatures) else features
-        elif isinstance(features, SparseFeatures):
-            hidden = features.linear(self.stem.weight, self.stem.bias)
-        else:
-            hidden = self.stem(features)
+        hidden = self._stem_output(x)
         self._check_finite(hidden, x)
         hidden = F.dropout(self.stem_activation(hidden), self.dropout, self.training).to(self.log_curvature.dtype)
         tangent = hidden * (0.5 * self.log_curvature).exp()
         self._check_finite(tangent, x)
         return tangent
+
+    def _stem_output(self, x: Any) -> Tensor:
+        """Before its activation."""
+        features = self._features(x)
+        if self.stem is None:
+            return features.to_dense() if isinstance(features, SparseFeatures) else features
+        if isinstance(features, SparseFeatures):
+            return features.linear(self.stem.weight, self.stem.bias)
+        hidden: Tensor = self.stem(features)
+        return hidden
+
+    def _origin_map(self, x: Any) -> tuple[Tensor, Tensor]:
+        """The points of the features, as time and space; in the usual case with the activation in the same pass."""
+        if not self._goes_straight():
+            tangent = self.tangents(x)
+            return exp_origin_parts(tangent, self._bound(tangent.dtype))
+        hidden = self._stem_output(x).to(self.log_curvature.dtype)
+        time, space = exp_origin_parts(hidden, self._bound(hidden.dtype), isinstance(self.stem_activation, nn.ReLU))
+        if not bool(time.detach().sum().isfinite()):
+            self._check_finite(hidden, x)
+        return time, space
+
+    def _goes_straight(self) -> bool:
+        """Whether at most a ReLU is between stem and exponential map: no dropout, and a curvature of -1 for good."""
+        if self.log_curvature.requires_grad or torch.compiler.is_compiling() or (self.training and self.dropout):
+            return False
+        return isinstance(self.stem_activation, (nn.ReLU, nn.Identity)) and float(self.log_curvature) == 0
 
     @torch.no_grad()
     def share_at_bound(self, x: Any) -> float:

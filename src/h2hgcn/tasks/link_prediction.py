@@ -151,12 +151,10 @@ class LinkProblem:
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
-        points = self.points(model)
-        positive, negative = (
-            model.head(points, torch.from_numpy(pairs).to(self.device), model.distance_scale).double().cpu().numpy()
-            for pairs in (getattr(self.split, part), getattr(self.split, f"{part}_neg"))
-        )
-        return link_metrics(positive, negative)
+        links, others = getattr(self.split, part), getattr(self.split, f"{part}_neg")
+        pairs = torch.from_numpy(np.concatenate([links, others])).to(self.device)
+        scores = model.head(self.points(model), pairs, model.distance_scale).double().cpu().numpy()
+        return link_metrics(scores[: len(links)], scores[len(links) :])
 
     def trivial(self, part: str) -> Metrics:
         return trivial_link_scores(self.x, self.split, part)

@@ -8,16 +8,19 @@ import torch
 from torch import nn
 from torch.optim import Adam, Optimizer
 
+from h2hgcn.training.stiefel_sgd import StiefelSGD
+
 
 class StiefelOptimizer(Optimizer):
-    """Two optimisers that step as one: ``stiefel`` for parameters on the manifold, ``euclidean`` for all others.
+    """Optimisers that step as one: ``stiefel`` for parameters on the Stiefel manifold, ``other`` for those on manifolds
+    of another kind, ``euclidean`` for all that are on none.
 
-    Learning-rate schedulers work on it: they see the parameter groups of both (those that cycle the momentum need
-    ``cycle_momentum=False``). The state is kept by ``parts``, the two optimisers.
+    Learning-rate schedulers work on it: they see the parameter groups of all (those that cycle the momentum need
+    ``cycle_momentum=False``). The state is kept by ``parts``, the optimisers.
     """
 
-    def __init__(self, euclidean: Optimizer | None, stiefel: Optimizer | None) -> None:
-        parts = [part for part in (euclidean, stiefel) if part is not None]
+    def __init__(self, euclidean: Optimizer | None, stiefel: Optimizer | None, other: Optimizer | None = None) -> None:
+        parts = [part for part in (euclidean, stiefel, other) if part is not None]
         if not parts:
             raise ValueError("there is no parameter to optimise")
         super().__init__([group for part in parts for group in part.param_groups], {})
@@ -82,16 +85,31 @@ def build_optimizer(
     """
     if not isinstance(module, nn.Module):
         raise ValueError(f"pass the module itself, not a {type(module).__name__}: its weights are told apart by kind")
-    methods = {"rsgd": geoopt.optim.RiemannianSGD, "radam": geoopt.optim.RiemannianAdam}
-    if stiefel_method not in methods:
-        raise ValueError(f"stiefel_method={stiefel_method!r} is not known; use one of {tuple(methods)}")
-    trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    on_manifold = [parameter for parameter in trainable if isinstance(parameter, geoopt.ManifoldParameter)]
-    flat = [parameter for parameter in trainable if not isinstance(parameter, geoopt.ManifoldParameter)]
-    euclidean = Adam(flat, lr=lr, weight_decay=weight_decay) if flat else None
-    groups = _manifold_groups(on_manifold, weight_decay)
-    stiefel = methods[stiefel_method](groups, lr=lr if stiefel_lr is None else stiefel_lr) if groups else None
-    return StiefelOptimizer(euclidean, stiefel)
+    if stiefel_method not in ("rsgd", "radam"):
+        raise ValueError(f"stiefel_method={stiefel_method!r} is not known; use one of ('rsgd', 'radam')")
+    flat, on_stiefel, elsewhere = _by_manifold(module, apart=stiefel_method == "rsgd")
+    manifold_lr = lr if stiefel_lr is None else stiefel_lr
+    riemannian = geoopt.optim.RiemannianSGD if stiefel_method == "rsgd" else geoopt.optim.RiemannianAdam
+    return StiefelOptimizer(
+        Adam(flat, lr=lr, weight_decay=weight_decay) if flat else None,
+        StiefelSGD(on_stiefel, manifold_lr) if on_stiefel else None,
+        riemannian(_manifold_groups(elsewhere, weight_decay), lr=manifold_lr) if elsewhere else None,
+    )
+
+
+def _by_manifold(module: nn.Module, apart: bool) -> tuple[list[Any], list[Any], list[Any]]:
+    """The parameters to learn that lie on no manifold, on the Stiefel manifold if it is ``apart``, and on others."""
+    flat, on_stiefel, elsewhere = [], [], []
+    for parameter in module.parameters():
+        if not parameter.requires_grad:
+            continue
+        if not isinstance(parameter, geoopt.ManifoldParameter):
+            flat.append(parameter)
+        elif apart and isinstance(parameter.manifold, geoopt.EuclideanStiefel):
+            on_stiefel.append(parameter)
+        else:
+            elsewhere.append(parameter)
+    return flat, on_stiefel, elsewhere
 
 
 def _manifold_groups(parameters: list[geoopt.ManifoldParameter], weight_decay: float) -> list[dict[str, Any]]:
