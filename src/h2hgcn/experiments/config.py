@@ -17,6 +17,7 @@ from h2hgcn.models.pretrained import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, option_types, suggestion
 from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings
+from h2hgcn.training.building import DEFAULT_DIM
 from h2hgcn.training.description import encoder_factory
 
 DEFAULT_MODEL = "h2h-gcn"
@@ -47,7 +48,7 @@ def read_experiment(flags: Sections, path: Path | None = None) -> Experiment:
     task_name = _task_name(said, graph)
     model_name = _model_name(said, task_name)
     preset_name, known = preset(graph.dataset, task_name, model_name)
-    layers = [Layer(f"preset {preset_name}", known), *said]
+    layers = [Layer("defaults", {"model": {"dim": DEFAULT_DIM}}), Layer(f"preset {preset_name}", known), *said]
     task_types = {"name": str, **option_types(TASKS[task_name])}
     model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}
     return Experiment(
