@@ -85,7 +85,8 @@ def _kind(graph: GraphChoice) -> str:
 def _model_name(layers: Sequence[Layer], task_name: str) -> str:
     name = _chosen_name(layers, "model", ENCODERS, DEFAULT_MODEL)
     if task_name not in ENCODERS[name].tasks:
-        raise DataError(f"the model {name} is for {', '.join(ENCODERS[name].tasks)}, not for {task_name}")
+        others = ", ".join(other for other, encoder in ENCODERS.items() if task_name in encoder.tasks)
+        raise DataError(f"the model {name} is for {', '.join(ENCODERS[name].tasks)}, not for {task_name}; use {others}")
     return name
 
 

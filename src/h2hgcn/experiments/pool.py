@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -25,7 +26,7 @@ class CellPool:
     def __init__(self, jobs: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._stop = context.Event()
-        self._executor = ProcessPoolExecutor(jobs, context, _begin, (self._stop, os.getpid()))
+        self._executor = ProcessPoolExecutor(jobs, context, _begin, (self._stop,))
 
     def stop(self) -> None:
         self._stop.set()
@@ -72,20 +73,41 @@ def cell_pool(jobs: int) -> Iterator[CellPool]:
         pool.close()
 
 
-_should_stop: Any = None
+class _Worker:
+    """What a process of the pool knows: when to stop, and that it has work."""
+
+    def __init__(self, stop: Any) -> None:
+        self._stop = stop
+        self._parent = multiprocessing.parent_process()
+        self.busy = threading.Lock()
+
+    def should_stop(self) -> bool:
+        return bool(self._stop.is_set()) or self._parent is None or not self._parent.is_alive()
+
+    def end_with_parent(self) -> None:
+        """A parent that is killed cannot say so: once it is gone, and the epoch is over, so is this process."""
+        if self._parent is not None:
+            self._parent.join()
+        with self.busy:
+            os._exit(1)
 
 
-def _begin(stop: Any, parent: int) -> None:
+_worker: _Worker
+
+
+def _begin(stop: Any) -> None:
     """Makes a process ready: it has one thread, leaves signals to its parent and ends with it."""
-    global _should_stop
+    global _worker
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     warnings.simplefilter("ignore", DataWarning)  # the parent has said it
     torch.set_num_threads(1)
-    _should_stop = lambda: stop.is_set() or os.getppid() != parent  # noqa: E731
+    _worker = _Worker(stop)
+    threading.Thread(target=_worker.end_with_parent, daemon=True).start()
 
 
 def _run(cell: Cell) -> Outcome:
-    if _should_stop():
+    if _worker.should_stop():
         return Outcome("stopped", {})
-    return run_cell(cell, _should_stop)
+    with _worker.busy:
+        return run_cell(cell, _worker.should_stop)
