@@ -34,19 +34,18 @@ def compiled(function: Loop) -> Loop:
         return numba.njit(**options)(function)
 
 
-def run_on_rows(loop: Callable[..., Any], shape: tuple[int, ...], *arguments: Any) -> bool:
-    """Calls ``loop(first, last, *arguments)`` for all rows of an array of this shape.
-
-    Returns whether any of the calls did return true.
-    """
+def run_on_rows(loop: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> None:
+    """Calls ``loop(first, last, *arguments)`` for all rows of an array of this shape."""
     rows, width = shape
     threads = min(torch.get_num_threads(), max(rows * width // _GRAIN, 1), max(rows, 1))
     if threads == 1:
-        return bool(loop(0, rows, *arguments))
+        loop(0, rows, *arguments)
+        return
     bounds = [rows * i // threads for i in range(threads + 1)]
     parts = [_threads().submit(loop, first, last, *arguments) for first, last in pairwise(bounds[1:])]
-    found = [loop(0, bounds[1], *arguments), *(part.result() for part in parts)]
-    return any(found)
+    loop(0, bounds[1], *arguments)
+    for part in parts:
+        part.result()
 
 
 def _threads() -> ThreadPoolExecutor:

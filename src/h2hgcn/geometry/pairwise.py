@@ -15,8 +15,8 @@ from torch import Tensor
 from h2hgcn.compiled import compiled
 from h2hgcn.geometry.numerics import GRADIENT_TOLERANCE, INNER_PRODUCT_STEPS, asinhc, safe_reciprocal, safe_sqrt, wide
 
-# Float64 numbers of a block: half a megabyte.
-_BLOCK_ELEMENTS = 1 << 16
+# Float64 numbers of a block: a megabyte. Smaller ones cost more to begin than they save.
+_BLOCK_ELEMENTS = 1 << 17
 
 
 def all_distances(points: Tensor, others: Tensor) -> Tensor:

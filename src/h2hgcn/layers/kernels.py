@@ -20,7 +20,6 @@ from h2hgcn.layers.midpoint import long_sums, midpoint, sums_and_norm
 from h2hgcn.layers.origin_rows import MappedRows, exp_rows, exp_rows_backward
 from h2hgcn.layers.rows import NORM, ROW_NUMBERS, TIME, activate_rows, activate_rows_backward
 from h2hgcn.layers.sparse import SparseMatrix, csr_product
-from h2hgcn.layers.time_sums import sum_numbers
 
 
 def convolve(
@@ -78,17 +77,16 @@ class _Convolution(torch.autograd.Function):
         crow, col, values = matrix[:3]
         assert activation.slope is not None
         rows = time.new_empty(ROW_NUMBERS, len(time))
-        rows[NORM] = 0
+        rows[TIME], rows[NORM] = csr_product(crow, col, values, time), 0
         sum_time = rows[TIME]
-        long = sum_numbers(crow, col, values, time, sum_time)
         # the transformation commutes with the sums: it comes where the sums are narrower
         if weight.shape[0] == weight.shape[1]:
             factor, out = space, space @ weight.mT
             sums = sum_space = csr_product(crow, col, values, out)
-            again = long_sums(sum_time, time, out, matrix) if long else None
+            again = long_sums(sum_time, time, out, matrix)
         else:
             sums = factor = csr_product(crow, col, values, space)
-            again = long_sums(sum_time, time, space, matrix) if long else None
+            again = long_sums(sum_time, time, space, matrix)
         if again is not None:
             rows[TIME, again.rows], rows[NORM, again.rows], sums[again.rows] = again.time, again.norm, again.space
         if sums is factor:
@@ -110,9 +108,7 @@ class _Convolution(torch.autograd.Function):
         crow, col, values = ctx.matrix[3:]
         grad_sum_time, grad_sum = activate_rows_backward(grad_time, grad_space, sum_space, rows, ctx.activation.slope)
         need_time, need_space, need_weight = ctx.needs_input_grad[:3]
-        grad_in_time = torch.empty_like(grad_sum_time) if need_time else None
-        if grad_in_time is not None:
-            sum_numbers(crow, col, values, grad_sum_time, grad_in_time)
+        grad_in_time = csr_product(crow, col, values, grad_sum_time) if need_time else None
         with full_precision(grad_sum):
             if weight.shape[0] == weight.shape[1]:
                 grad_transformed = csr_product(crow, col, values, grad_sum)

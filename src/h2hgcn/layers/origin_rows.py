@@ -66,16 +66,15 @@ def _exp(
     stride: int, low: Any, cap: float, sinh_cap: float, cosh_cap: float,
 ) -> None:  # fmt: skip
     dim = tangents.shape[1]
-    scale = np.empty(1, tangents.dtype)  # a number of the rows' own type
+    zero = tangents.dtype.type(0)
     for i in range(first, last):
         row, new = tangents[i], out[(i + 1) * stride - dim : (i + 1) * stride]
-        scale[0] = 0
-        square = total = scale[0]
+        square = total = zero
         for k in range(dim):
-            kept = row[k] if row[k] > low else low * 0
+            kept = max(row[k], low)
             square += kept * kept
             total += row[k]
-        norm = np.float64(math.sqrt(square))
+        norm = math.sqrt(np.float64(square))
         if not math.isfinite(square) or not math.isfinite(total):
             norm = _scaled_norm(row, low)
         if norm > cap:
@@ -88,9 +87,9 @@ def _exp(
             factor, cosh = (growth - 1 / growth) / (2 * norm), (growth + 1 / growth) / 2
         scales[0, i], scales[1, i] = norm, factor
         time[i] = cosh
-        scale[0] = factor
+        scale = tangents.dtype.type(factor)
         for k in range(dim):
-            new[k] = scale[0] * (row[k] if row[k] > low else low * 0)
+            new[k] = scale * max(row[k], low)
         if stride > dim:
             out[i * stride] = time[i]
 
@@ -100,12 +99,12 @@ def _exp_backward(
     first: int, last: int, grad_time: Any, grads: Any, space: Any, norms: Any, factors: Any, result: Any,
     low: Any, cap: float,
 ) -> None:  # fmt: skip
-    scale = np.empty(2, result.dtype)
+    dim = space.shape[1]
+    zero = space.dtype.type(0)
     for i in range(first, last):
         row, grad, new = space[i], grads[i], result[i]
-        scale[0] = 0
-        along = scale[0]
-        for k in range(len(row)):
+        along = zero
+        for k in range(dim):
             along += grad[k] * row[k]
         norm, factor = norms[i], factors[i]
         square = norm * norm
@@ -117,9 +116,10 @@ def _exp_backward(
         else:
             slope = (math.sqrt(1 + factor * norm * factor * norm) - factor) / square
             stretch = along * slope / (factor * factor) + grad_time[i]
-        scale[0], scale[1] = factor, stretch
-        for k in range(len(row)):
-            new[k] = (scale[0] * grad[k] + scale[1] * row[k]) if row[k] > low else low * 0
+        scale, part = space.dtype.type(factor), space.dtype.type(stretch)
+        for k in range(dim):
+            change = scale * grad[k] + part * row[k]
+            new[k] = zero if row[k] <= low else change  # NaN stays NaN
 
 
 @compiled
