@@ -88,7 +88,8 @@ def test_new_nodes(run, files, trained):
 def test_shallow_models_know_their_own_nodes_only(run, files, model):
     assert run("train", "--edges", "my.csv", "--model", model, "--epochs", 2, "--out", "r").returncode == 0
     assert len(json.loads(run("predict", "r", "pairs.csv", "--json").stdout)) == 2
-    refused = run("predict", "r", "pairs.csv", "--edges", "new.csv")
+    (files / "newpairs.csv").write_text("n01,new1\n")
+    refused = run("predict", "r", "newpairs.csv", "--edges", "new.csv")
     assert refused.returncode == 2
     assert f"{model} has learnt a vector for each node of its graph and knows no others" in refused.stderr
 

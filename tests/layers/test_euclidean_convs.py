@@ -43,6 +43,17 @@ def test_sgc_is_pygs(features):
     agree(layer, x, ADJACENCY, conv(dense, PLAIN))
 
 
+def test_uniform_weights_are_a_mean_with_the_node_itself():
+    x = torch.randn(20, 6)
+    matrix = torch.eye(20)
+    matrix[PLAIN[1], PLAIN[0]] = 1
+    matrix /= matrix.sum(1, keepdim=True)
+    for layer, power in ((GCNLayer(6, 4, "uniform"), matrix), (SGCLayer(6, 4, 2, "uniform"), matrix @ matrix)):
+        agree(layer, x, ADJACENCY, power @ x @ layer.linear.weight.T + layer.bias)
+    with pytest.raises(ValueError, match="neighbor_weights='mean' is not known"):
+        GCNLayer(6, 4, "mean")
+
+
 def test_sage_is_pygs(features):
     x, dense = features
     layer, conv = SAGELayer(6, 4), SAGEConv(6, 4)

@@ -11,16 +11,17 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv
 from torch_geometric.nn.inits import glorot, zeros
 
-from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.layers.adjacency import Adjacency, NeighborWeights, check_neighbor_weights
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.sparse import sparse_matmul
 
 
 class GCNLayer(nn.Module):
-    """``D^-1/2 (A + I) D^-1/2 X W + b`` (Kipf and Welling 2017, Eq. 2), PyG's ``GCNConv``."""
+    """``S X W + b`` (Kipf and Welling 2017, Eq. 2), PyG's ``GCNConv``; see ``gcn_product`` for ``S``."""
 
-    def __init__(self, in_features: int, out_features: int) -> None:
+    def __init__(self, in_features: int, out_features: int, neighbor_weights: str = "symmetric") -> None:
         super().__init__()
+        self.neighbor_weights = check_neighbor_weights(neighbor_weights)
         self.linear = FeatureLinear(in_features, out_features, bias=False)
         self.bias = nn.Parameter(torch.empty(out_features))
         self.reset_parameters()
@@ -30,8 +31,7 @@ class GCNLayer(nn.Module):
         zeros(self.bias)
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
-        hidden = self.linear(x)
-        return sparse_matmul(adjacency.gcn_matrix(hidden.dtype), hidden) + self.bias
+        return gcn_product(self.linear(x), adjacency, self.neighbor_weights) + self.bias
 
 
 class SAGELayer(nn.Module):
@@ -77,13 +77,14 @@ class GATLayer(nn.Module):
 
 
 class SGCLayer(nn.Module):
-    """``S^K X W + b`` with the matrix ``S`` of a graph convolution (Wu et al. 2019, Eq. 8), PyG's ``SGConv``.
+    """``S^K X W + b`` (Wu et al. 2019, Eq. 8), PyG's ``SGConv``; see ``gcn_product`` for ``S``.
 
     ``S`` acts on ``X W``, which is narrower than wide features and dense in any case.
     """
 
-    def __init__(self, in_features: int, out_features: int, hops: int) -> None:
+    def __init__(self, in_features: int, out_features: int, hops: int, neighbor_weights: str = "symmetric") -> None:
         super().__init__()
+        self.neighbor_weights = check_neighbor_weights(neighbor_weights)
         self.linear = FeatureLinear(in_features, out_features, bias=False)
         self.bias = nn.Parameter(torch.empty(out_features))
         self.hops = hops
@@ -96,8 +97,17 @@ class SGCLayer(nn.Module):
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
         hidden = self.linear(x)
         for _ in range(self.hops):
-            hidden = sparse_matmul(adjacency.gcn_matrix(hidden.dtype), hidden)
+            hidden = gcn_product(hidden, adjacency, self.neighbor_weights)
         return hidden + self.bias
+
+
+def gcn_product(hidden: Tensor, adjacency: Adjacency, neighbor_weights: NeighborWeights) -> Tensor:
+    """``S X``, the sum over neighbours and the node itself: ``"symmetric"`` is ``D^-1/2 (A + I) D^-1/2`` of Kipf and
+    Welling (2017), ``"uniform"`` the mean ``D^-1 (A + I)``, which HGCN's experiments have (Chami et al. 2019).
+    """
+    if neighbor_weights == "symmetric":
+        return sparse_matmul(adjacency.gcn_matrix(hidden.dtype), hidden)
+    return sparse_matmul(adjacency.matrix("uniform", hidden.dtype), hidden)
 
 
 class _Identity(nn.Identity):

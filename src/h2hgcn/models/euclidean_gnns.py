@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.adjacency import NeighborWeights, adjacency_of
 from h2hgcn.layers.euclidean_convs import GATLayer, GCNLayer, SAGELayer, SGCLayer
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.stack import Stack, check_sizes, widths
@@ -36,6 +36,7 @@ class GCN(EuclideanGNN):
         in_features: Number of features of a node.
         dim: Width of all layers and of the result.
         num_layers: Number of convolutions.
+        neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``gcn_product``.
         activation, dropout, feature_dropout: See ``Stack``.
     """
 
@@ -49,17 +50,19 @@ class GCN(EuclideanGNN):
         dim: int,
         num_layers: int = 2,
         *,
+        neighbor_weights: NeighborWeights = "symmetric",
         activation: str | None = "relu",
         dropout: float = 0.0,
         feature_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
-            "dropout": dropout, "feature_dropout": feature_dropout,
+            "in_features": in_features, "dim": dim, "num_layers": num_layers,
+            "neighbor_weights": neighbor_weights, "activation": activation, "dropout": dropout,
+            "feature_dropout": feature_dropout,
         }  # fmt: skip
         self.dim = dim
-        layers = [GCNLayer(*width) for width in widths(in_features, dim, num_layers)]
+        layers = [GCNLayer(*width, neighbor_weights) for width in widths(in_features, dim, num_layers)]
         self.stack = Stack(layers, activation, dropout, feature_dropout)
 
 
@@ -150,6 +153,7 @@ class SGC(EuclideanGNN):
         in_features: Number of features of a node.
         dim: Width of the result.
         num_layers: Number of hops, ``K`` in the paper.
+        neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``gcn_product``.
         feature_dropout: Of the features.
     """
 
@@ -157,11 +161,20 @@ class SGC(EuclideanGNN):
     summary = "one linear map of features averaged over several hops"
     paper = "Wu et al. 2019, Simplifying Graph Convolutional Networks"
 
-    def __init__(self, in_features: int, dim: int, num_layers: int = 2, *, feature_dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 2,
+        *,
+        neighbor_weights: NeighborWeights = "symmetric",
+        feature_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "feature_dropout": feature_dropout,
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "neighbor_weights": neighbor_weights,
+            "feature_dropout": feature_dropout,
         }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         self.dim = dim
-        self.stack = Stack([SGCLayer(in_features, dim, num_layers)], None, 0.0, feature_dropout)
+        self.stack = Stack([SGCLayer(in_features, dim, num_layers, neighbor_weights)], None, 0.0, feature_dropout)
