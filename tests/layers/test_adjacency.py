@@ -206,3 +206,19 @@ def test_bad_reuse():
         prepare_adjacency(adjacency, None, 4)
     with pytest.raises(ValueError, match="already prepared"):
         prepare_adjacency(adjacency, torch.ones(2))
+
+
+def test_the_matrix_of_a_graph_convolution():
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    weights = torch.tensor([2.0, 2.0, 3.0, 3.0])
+    adjacency = prepare_adjacency(edge_index, weights, 4)
+    dense = torch.tensor([[1.0, 2, 0, 0], [2, 1, 3, 0], [0, 3, 1, 0], [0, 0, 0, 1]], dtype=torch.float64)
+    expected = dense / (dense.sum(1)[:, None] * dense.sum(1)).sqrt()
+    matrix = adjacency.gcn_matrix(torch.float64)
+    for crow, col, values in (matrix[:3], matrix[3:]):
+        found = torch.sparse_csr_tensor(crow, col, values, (4, 4), check_invariants=True).to_dense()
+        torch.testing.assert_close(found, expected)
+    assert adjacency.gcn_matrix(torch.float64) is matrix
+    learnt = prepare_adjacency(edge_index, weights.requires_grad_(), 4)
+    learnt.gcn_matrix(torch.float32).values.sum().backward()
+    assert weights.grad.abs().sum() > 0
