@@ -34,10 +34,12 @@ class PoolingEncoder(Pretrained):
         ``batch`` holds the graph of each node, in rising order; without it, all nodes are of one graph.
         """
         self._check_features(x)
-        batch = torch.zeros(x.shape[0], dtype=torch.long) if batch is None else batch
+        adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        if batch is None:
+            batch = torch.zeros(x.shape[0], dtype=torch.long, device=adjacency.device)
         if num_graphs is None:
             num_graphs = int(batch.max()) + 1 if len(batch) else 1
-        return self.pooled(x, adjacency_of(edge_index, edge_weight, x.shape[0]), batch, num_graphs)
+        return self.pooled(x, adjacency, batch, num_graphs)
 
     @abstractmethod
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
