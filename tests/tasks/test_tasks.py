@@ -181,6 +181,22 @@ def test_standard_scaling():
     torch.testing.assert_close(other(x), scaled)
 
 
+@pytest.mark.parametrize("unit", [1e-36, 1e-9, 1e9])
+def test_standard_scaling_does_not_depend_on_the_unit(unit):
+    x = torch.randn(50, 3) + torch.tensor([0.0, 1.0, 5.0])
+    x[:, 2] = 5
+    torch.testing.assert_close(
+        FeatureScaling("standard", x * unit)(x * unit), FeatureScaling("standard", x)(x), atol=1e-5, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-9, 0.1, 1e30])
+def test_constant_and_vanishing_columns_say_nothing(value):
+    x = torch.full((7, 2), value)
+    x[:, 1] = torch.arange(7) * 1e-44
+    assert FeatureScaling("standard", x)(x).abs().max() == 0
+
+
 @pytest.mark.filterwarnings("ignore:.* edges leave none")
 @pytest.mark.parametrize(
     ("make", "message"),

@@ -10,6 +10,7 @@ from torch_geometric.data import Batch, Data
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.blocks import BlockDiagonal
+from h2hgcn.tasks.edges import check_edges
 from h2hgcn.tasks.features import as_floats, check_features
 
 # Numbers (features and edges) of a collection up to which it is prepared whole: about 1 GB.
@@ -77,6 +78,7 @@ def batch_of(essences: Sequence[Data], y: Tensor | None = None) -> GraphBatch:
 def essence(graph: Any, what: str) -> Data:
     """What a batch needs of a graph, checked: attributes that only some graphs have could not be joined."""
     check_features(graph, what)
+    check_edges(graph, what)
     weight = getattr(graph, "edge_weight", None)
     if weight is None:
         weight = torch.ones(graph.edge_index.shape[1])
