@@ -22,6 +22,12 @@ def check_edges(graph: Any, what: str = "the graph") -> None:
         _check_weight(weight, graph.edge_index.shape[1], what)
 
 
+def edge_weight_of(graph: Any) -> Tensor | None:
+    """The weights of a graph's edges, if it has any, as plain numbers: whatever they were made from is not trained."""
+    weight = getattr(graph, "edge_weight", None)
+    return None if weight is None else weight.detach().reshape(-1)
+
+
 def check_some_weight(weight: Tensor, what: str = "the graph") -> None:
     """Raises if there are edges, but none of them carries anything."""
     if weight.numel() and not bool(weight.any()):
