@@ -1,9 +1,11 @@
 """What ``h2hgcn train`` refuses, and what it says when something breaks."""
 
 import os
+import shutil
 from errno import ENOSPC
 
 import pytest
+import torch
 from filelock import FileLock
 
 from h2hgcn import atomic
@@ -71,6 +73,22 @@ def test_numbers_that_go_bad_end_with_exit_code_1(run, files, monkeypatch):
     assert result.returncode == 1
     assert "the loss is nan" in result.stderr
     assert "lower lr" in result.stderr
+
+
+@pytest.mark.parametrize("size", [1 << 55, 1 << 62])
+def test_too_little_memory_ends_with_exit_code_1(run, files, monkeypatch, size):
+    monkeypatch.setattr(LinkProblem, "loss", lambda *_: torch.empty(size))
+    result = run("train", *GRAPH)
+    assert result.returncode == 1
+    assert "there is not enough memory; try a smaller dim" in result.stderr
+
+
+def test_a_folder_that_is_taken_away_ends_with_exit_code_1(run, files, monkeypatch):
+    loss = LinkProblem.loss
+    monkeypatch.setattr(LinkProblem, "loss", lambda *args: shutil.rmtree(files / "r", True) or loss(*args))
+    result = run("train", *GRAPH)
+    assert result.returncode == 1
+    assert "r: the run's folder was deleted or renamed while it was trained; put it back" in result.stderr
 
 
 @pytest.mark.parametrize("successes", [1, 4])

@@ -255,5 +255,15 @@ def test_folders_that_hold_no_run(tmp_path):
         with pytest.raises(DataError, match=r"holds no config.toml; give the folder of a run"):
             load_run(folder)
     H2HGCN(3, 2).save_pretrained(tmp_path)
-    with pytest.raises(DataError, match="has the format None"):
+    with pytest.raises(DataError, match="not that of a run, or damaged: it has no format"):
         load_run(tmp_path)
+    with pytest.raises(DataError, match="is a file; give the folder of a run"):
+        load_run(tmp_path / "config.toml")
+
+
+@pytest.mark.parametrize("device", ["cuda", "tpu"])
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_run_cannot_go_to_a_device_that_is_not_there(device, tmp_path):
+    small_fit(folder=tmp_path, epochs=1)
+    with pytest.raises(DataError, match=f"cannot go to the device '{device}' .*; use 'cpu'"):
+        load_run(tmp_path, device=device)

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from torch import nn
 
-from h2hgcn.datasets.graph_file import is_graph, save_graph
+from h2hgcn.datasets.graph_file import is_graph, keep_graph
 from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.errors import DataError
@@ -75,10 +75,12 @@ def fit(
         place = RunFolder(folder)
         with place.locked():
             place.prepare(config, force)
+            if is_graph(data):
+                keep_graph(place.graph, data)
             if place.read_result() is not None:
-                return load_run(folder, data, lambda in_features: built.encoder, str(settings.torch_device()))
-            if is_graph(data) and not place.graph.exists():
-                save_graph(place.graph, data)
+                run = load_run(folder, data, lambda in_features: built.encoder, str(settings.torch_device()))
+                run.complete(place)
+                return run
             training.keep_in(place, tensorboard)
             return training.run(task, data, config)
 
@@ -153,6 +155,7 @@ class _Training:
     def _save(self) -> None:
         if self.folder is None or self.metrics is None:
             return
+        self.folder.check_there()
         os.fsync(self.metrics.fileno())
         self.state.metrics_bytes = self.metrics.tell()
         save_checkpoint(self.folder.checkpoint, self.state, self.model, self.optimizer)

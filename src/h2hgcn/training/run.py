@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from h2hgcn.datasets.graph_file import is_graph, save_graph
+from h2hgcn.datasets.graph_file import is_graph, keep_graph
 from h2hgcn.embeddings import recommend_links
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.features import check_same_columns
@@ -154,7 +154,9 @@ class Run:
 
         Probabilities are those of the link decoder, which classifiers have if they were trained with a link term.
         """
-        if self.task.name == "gc" or self.data is None:
+        if self.task.name != "gc" and self.data is None:
+            raise DataError("the run does not hold its graph; run its command again, which writes it anew")
+        if self.task.name == "gc":
             raise DataError("links can be recommended within one graph, not among the graphs of a collection")
         names = NodeNames(self.data)
         number = int(names.numbers([node])[0])
@@ -210,12 +212,20 @@ class Run:
 
     def write(self, folder: RunFolder) -> None:
         """Writes what follows from the weights; the result, which says that all is there, comes last."""
+        folder.check_there()
         write_tensors(folder.model, weights_of(self.model), {"config": self.config})
-        if is_graph(self.data) and not folder.graph.exists():
-            save_graph(folder.graph, self.data)
+        if is_graph(self.data):
+            keep_graph(folder.graph, self.data)
         write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
         write_report_of(self, folder.report)
         folder.write_result(self.result)
+
+    def complete(self, folder: RunFolder) -> None:
+        """Writes the embedding and the report of a finished run anew, where somebody deleted them."""
+        if not folder.embeddings.exists():
+            write_points(self, self.embeddings, self.data, folder.embeddings)
+        if not folder.report.exists():
+            write_report_of(self, folder.report)
 
 
 def _numbered(collection: Any, numbers: list[Any]) -> list[Any]:
