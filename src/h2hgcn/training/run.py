@@ -144,9 +144,11 @@ class Run:
                 f"{self.config['model']['name']} has learnt a vector for each node of its graph and knows no others; "
                 "train a model that computes points from features, such as h2h-gcn"
             )
+        if not is_graph(data):
+            raise DataError(f"data is a {type(data).__name__}; pass one graph: PyG's Data")
         if self.data is not None:
             check_same_columns(self.data, data)
-        with self._threads(data.num_nodes):
+        with self._threads(_num_rows(data)):
             return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"]).cpu()
 
     def recommend(self, node: Any, k: int = 10) -> list[Recommendation]:
@@ -159,7 +161,10 @@ class Run:
         if self.task.name == "gc":
             raise DataError("links can be recommended within one graph, not among the graphs of a collection")
         names = NodeNames(self.data)
-        number = int(names.numbers([node])[0])
+        numbers = names.numbers([node])
+        if numbers.shape != (1,):
+            raise DataError(f"node={node!r}: give the id of one node")
+        number = int(numbers[0])
         found = recommend_links(
             self.embeddings.numpy(), self.data.edge_index.numpy(), number, k, space=coordinates_of(self.model.encoder),
             name=names.ids[number].item(),
@@ -183,12 +188,13 @@ class Run:
         given = collection if what is None else what
         if given is None:
             raise DataError("the run does not hold its graphs; pass some: run.predict(graphs)")
-        chosen: list[Any] = [given] if is_graph(given) else [given[k] for k in range(len(given))]
-        if chosen and not any(map(is_graph, chosen)):
+        several = hasattr(given, "__len__") and not is_graph(given)
+        chosen: list[Any] = [given[k] for k in range(len(given))] if several else [given]
+        if several and chosen and not any(map(is_graph, chosen)):
             chosen = _numbered(collection, chosen)
         if not chosen or not all(map(is_graph, chosen)):
             raise DataError("pass a graph, a list of graphs or of their numbers, or a collection: PyG's Data")
-        with self._threads(max(graph.num_nodes for graph in chosen)):
+        with self._threads(max(map(_num_rows, chosen))):
             return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
 
     def _threads(self, num_nodes: int) -> AbstractContextManager[None]:
@@ -226,6 +232,12 @@ class Run:
             write_points(self, self.embeddings, self.data, folder.embeddings)
         if not folder.report.exists():
             write_report_of(self, folder.report)
+
+
+def _num_rows(graph: Any) -> int:
+    """The number of a graph's nodes, if it has features; those who need them say so."""
+    x = getattr(graph, "x", None)
+    return len(x) if isinstance(x, Tensor) and x.dim() else 0
 
 
 def _numbered(collection: Any, numbers: list[Any]) -> list[Any]:
