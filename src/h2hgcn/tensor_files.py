@@ -25,14 +25,14 @@ def write_tensors(path: Path, tensors: Weights, about: dict[str, Any]) -> None:
 
 
 def read_tensors(path: Path, advice: str = "restore it from a copy") -> tuple[Weights, dict[str, Any]]:
-    """What ``write_tensors`` wrote. ``advice`` is what to do if the file is damaged."""
+    """What ``write_tensors`` wrote. ``advice`` is what to do if the file is damaged or not there."""
     try:
         with safetensors.safe_open(path, "pt") as file:
             about = json.loads((file.metadata() or {})["h2hgcn"])
             # copies in PyTorch's own memory: products depend to the last bit on where their numbers begin
             return {name: file.get_tensor(name).clone() for name in file.keys()}, about  # noqa: SIM118  # no mapping
     except FileNotFoundError:
-        raise DataError(f"{path} is not there; is the folder a finished run?") from None
+        raise DataError(f"{path} is not there; {advice}") from None
     except (safetensors.SafetensorError, OSError, KeyError, ValueError) as error:
         raise DataError(f"{path} is damaged or was not written by h2hgcn ({error}); {advice}") from error
 

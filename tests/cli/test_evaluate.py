@@ -4,6 +4,10 @@ import json
 import shutil
 
 import pytest
+from runs import shapes as shapes_of
+
+from h2hgcn.datasets import DATASETS
+from h2hgcn.datasets.named import NamedDataset
 
 
 @pytest.mark.parametrize("name", ["lp", "nc", "gc"])
@@ -23,13 +27,27 @@ def test_the_table_marks_the_metric_that_selects(run, trained):
     assert result.stderr == ""
 
 
-def test_a_collection_that_is_not_the_same_is_refused(run, trained, shapes, tmp_path):
-    shutil.copytree(trained / "gc", tmp_path / "gc")
-    config = tmp_path / "gc" / "config.toml"
-    config.write_text(config.read_text().replace('fingerprint = "', 'fingerprint = "0'))
-    result = run("evaluate", "gc")
+def test_a_collection_that_is_not_the_same_is_refused(run, trained, monkeypatch):
+    monkeypatch.setitem(DATASETS, "shapes", NamedDataset("others", "26 graphs", ("gc",), lambda root: shapes_of(26)))
+    result = run("evaluate", trained / "gc")
     assert result.returncode == 2
-    assert "shapes is not what gc was trained on" in result.stderr
+    assert "shapes is not what" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["evaluate", "lp"], "graph.safetensors is not there; give the run's command again"),
+        (["predict", "lp", "pairs.csv"], "graph.safetensors is not there; give the run's command again"),
+        (["recommend", "lp", "--node", "n01"], "the run does not hold its graph; run its command again"),
+    ],
+)
+def test_a_graph_that_is_gone(run, trained, tmp_path, command, message):
+    shutil.copytree(trained / "lp", tmp_path / "lp")
+    (tmp_path / "lp" / "graph.safetensors").unlink()
+    result = run(*command)
+    assert result.returncode == 2
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict", "recommend", "embed"])

@@ -1,9 +1,11 @@
 """What ``h2hgcn train`` refuses, and what it says when something breaks."""
 
 import os
+import shutil
 from errno import ENOSPC
 
 import pytest
+import torch
 from filelock import FileLock
 
 from h2hgcn import atomic
@@ -35,6 +37,7 @@ GRAPH = ("--edges", "my.csv", "--features", "x.csv", "--epochs", 2, "--out", "r"
         (["--config", "bad.toml"], "bad.toml: [training] has no option 'epoch'; did you mean 'epochs'?"),
         (["--config", "none.toml"], "none.toml is not there"),
         (["--edges", "none.csv"], "none.csv does not exist"),
+        (["--edges", ""], "--edges is empty; name a file of edges"),
         (["--edges", "cora"], "that is a named dataset"),
         (["--edges", "my.csv", "--dataset", "cora"], "both given; choose one"),
         (["--edges", "my.csv", "--source", "source"], "--source and --target belong together"),
@@ -43,7 +46,7 @@ GRAPH = ("--edges", "my.csv", "--features", "x.csv", "--epochs", 2, "--out", "r"
         (["--task", "gc", "--edges", "my.csv"], "the task gc does not fit my, which is one graph; choose lp or nc"),
         (["--task", "lp", "--dataset", "enzymes"], "which is a collection of graphs; choose gc"),
         (["--task", "nc", "--edges", "my.csv"], "has no labels"),
-        (["--task", "nc", "--edges", "my.csv", "--labels", "one.csv"], "nothing to tell apart"),
+        (["--task", "nc", "--edges", "my.csv", "--labels", "one.csv"], "the class red; there is nothing to tell apart"),
         (["--edges", "few.csv"], "no edge is left for the val part of 3"),
         (["--edges", "broken.csv"], "broken.csv, line 2: 1 field where the first line has 2"),
         (["--out", "."], "not empty and not a run"),
@@ -71,6 +74,22 @@ def test_numbers_that_go_bad_end_with_exit_code_1(run, files, monkeypatch):
     assert result.returncode == 1
     assert "the loss is nan" in result.stderr
     assert "lower lr" in result.stderr
+
+
+@pytest.mark.parametrize("size", [1 << 55, 1 << 62])
+def test_too_little_memory_ends_with_exit_code_1(run, files, monkeypatch, size):
+    monkeypatch.setattr(LinkProblem, "loss", lambda *_: torch.empty(size))
+    result = run("train", *GRAPH)
+    assert result.returncode == 1
+    assert "there is not enough memory; try a smaller dim" in result.stderr
+
+
+def test_a_folder_that_is_taken_away_ends_with_exit_code_1(run, files, monkeypatch):
+    loss = LinkProblem.loss
+    monkeypatch.setattr(LinkProblem, "loss", lambda *args: shutil.rmtree(files / "r", True) or loss(*args))
+    result = run("train", *GRAPH)
+    assert result.returncode == 1
+    assert "r: the run's folder was deleted or renamed while it was trained; put it back" in result.stderr
 
 
 @pytest.mark.parametrize("successes", [1, 4])

@@ -23,7 +23,7 @@ def file(tmp_path):
 
     def write(text):
         path = tmp_path / "my.toml"
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         return path
 
     return write
@@ -35,6 +35,10 @@ def test_without_anything_it_is_the_disease_tree():
     assert experiment.preset == "disease-lp-h2h-gcn"
     assert isinstance(experiment.task, LinkPrediction)
     assert isinstance(experiment.encoder(7), H2HGCN)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(file):
+    assert read_experiment({}, file("\ufeff[training]\nepochs = 7\n")).settings.epochs == 7
 
 
 def test_flags_go_before_the_file_before_the_preset_before_defaults(file):

@@ -88,6 +88,31 @@ def test_features_are_checked(x, message):
             batches.of(np.array([0, 1]))
 
 
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"edge_index": torch.tensor([[0, 1, 4], [1, 2, 0]])}, "graph 1: edge_index names node 4, but .* 4 nodes"),
+        ({"edge_index": torch.tensor([[0, -1], [1, 2]])}, "graph 1: edge_index names node -1"),
+        ({"edge_index": torch.rand(2, 3)}, "graph 1: edge_index is torch.float32"),
+        ({"edge_index": None}, "graph 1 has no tensor edge_index"),
+        ({"edge_weight": torch.zeros(8)}, "all edge weights of graph 1 are zero"),
+        ({"edge_weight": -torch.ones(8)}, "edge_weight of graph 1 holds -1"),
+        ({"edge_weight": torch.full((8,), float("nan"))}, "edge_weight of graph 1 holds numbers that are not finite"),
+        ({"edge_weight": torch.ones(3)}, r"edge_weight of graph 1 is a Tensor of shape \(3,\)"),
+        ({"edge_weight": [1.0] * 8}, "edge_weight of graph 1 is a list"),
+    ],
+)
+def test_edges_are_checked_graph_by_graph(attributes, message):
+    """In a batch, a node that a graph does not have would be one of its neighbour's."""
+    graphs = list(shapes())
+    graphs[1] = Data(**{"x": torch.ones(4, 5), "edge_index": graphs[0].edge_index} | attributes)
+    for asked in (1, 30):
+        batches = GraphBatches(graphs, torch.arange(24))
+        batches._asked = asked
+        with pytest.raises(DataError, match=message):
+            batches.of(np.array([0, 1]))
+
+
 def test_every_training_graph_is_in_one_batch_of_an_epoch():
     problem = GraphClassification(num_folds=3, batch_size=5).bind(shapes())
     for _ in range(2):  # made, then taken

@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import global_add_pool
 
-from h2hgcn.datasets import DataError, load_dataset
+from h2hgcn.datasets import DataError, load_dataset, split_edges
 from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN
@@ -137,6 +137,48 @@ def test_weights_of_edges_reach_the_messages():
         assert len(batch.messages.weights.unique()) > 10
 
 
+def test_one_edge_alone_carries_messages():
+    graph = generate_disease(60)
+    for weight in (None, torch.ones(graph.edge_index.shape[1])):
+        graph.edge_weight = weight
+        (batch,) = LinkPrediction(message_share=1e-9).bind(graph).batches(np.random.RandomState(0))
+        assert int((batch.labels == 1).sum()) == len(split_edges(graph).train) - 1
+
+
+def test_edges_without_weight_carry_no_messages():
+    """Chance alone would sooner or later choose none that carries something."""
+    graph = generate_disease(60)
+    graph.edge_weight = (graph.edge_index.sum(0) % 7 == 0).float()
+    problem = LinkPrediction(message_share=0.02).bind(graph)
+    random = np.random.RandomState(0)
+    for _ in range(20):
+        (batch,) = problem.batches(random)
+        assert batch.messages.weights.all()
+
+
+def weighted_with(weight):
+    graph = generate_disease(60)
+    graph.edge_weight = torch.full((graph.edge_index.shape[1],), weight)
+    return graph
+
+
+@pytest.mark.parametrize("task", [LinkPrediction(), LinkPrediction(message_share=0.5), NodeClassification()])
+@pytest.mark.parametrize(
+    ("weight", "message"), [(0.0, "all edge weights of the graph are zero"), (-1.0, "holds -1"), (np.nan, "not finite")]
+)
+def test_weights_that_can_carry_nothing(task, weight, message):
+    with pytest.raises(DataError, match=message):
+        task.bind(weighted_with(weight))
+
+
+def test_weights_that_are_held_out():
+    graph = weighted_with(0.0)
+    held_out = split_edges(graph).test[0]
+    graph.edge_weight[(graph.edge_index.sort(0).values == torch.from_numpy(held_out).unsqueeze(1)).all(0)] = 1.0
+    with pytest.raises(DataError, match="all edge weights of the training graph are zero"):
+        LinkPrediction().bind(graph)
+
+
 def test_evaluation_changes_nothing():
     problem = NodeClassification().bind(generate_disease(100))
     model = problem.build(H2HGCN(problem.in_features, 4, dropout=0.5)).eval()
@@ -179,6 +221,22 @@ def test_standard_scaling():
     other = FeatureScaling("standard", torch.zeros(3, 7))
     other.load_state_dict(scaling.state_dict())
     torch.testing.assert_close(other(x), scaled)
+
+
+@pytest.mark.parametrize("unit", [1e-36, 1e-9, 1e9])
+def test_standard_scaling_does_not_depend_on_the_unit(unit):
+    x = torch.randn(50, 3) + torch.tensor([0.0, 1.0, 5.0])
+    x[:, 2] = 5
+    torch.testing.assert_close(
+        FeatureScaling("standard", x * unit)(x * unit), FeatureScaling("standard", x)(x), atol=1e-5, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-9, 0.1, 1e30])
+def test_constant_and_vanishing_columns_say_nothing(value):
+    x = torch.full((7, 2), value)
+    x[:, 1] = torch.arange(7) * 1e-44
+    assert FeatureScaling("standard", x)(x).abs().max() == 0
 
 
 @pytest.mark.filterwarnings("ignore:.* edges leave none")

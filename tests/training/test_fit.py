@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -7,10 +8,11 @@ from runs import TASKS, Flat, curve, last_weights, same_weights, shapes, small_d
 from torch_geometric.data import Data, InMemoryDataset
 
 from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.embeddings import read_embeddings
 from h2hgcn.errors import DataError
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction, NodeClassification
-from h2hgcn.training import load_run
+from h2hgcn.training import fit, load_run
 
 EVERY_TASK = pytest.mark.parametrize("task", TASKS)
 
@@ -248,7 +250,38 @@ def complete():
     return Data(x=torch.randn(6, 2), edge_index=torch.cat([index, index.flip(0)], 1), y=torch.arange(6) % 2)
 
 
+def own_encoder(change, space="euclidean"):
+    """What makes an encoder whose points are changed."""
+
+    class Odd(Flat):
+        def forward(self, *arguments):
+            return change(super().forward(*arguments))
+
+    return partial(Odd, space=space)
+
+
+def graph_with(**attributes):
+    graph = generate_disease(60)
+    graph.update(attributes)
+    return graph
+
+
 BAD = [
+    ({"task": LinkPrediction}, "task is <class .*pass LinkPrediction()"),
+    ({"data": graph_with(node_ids=np.arange(60) // 2)}, "node_ids names 0 more than once"),
+    ({"data": graph_with(node_ids=np.arange(59))}, r"node_ids are int64 of shape \(59,\); give each of the 60"),
+    ({"data": graph_with(node_ids=np.arange(60) / 2)}, "node_ids are float64 of shape"),
+    ({"model": own_encoder(lambda points: points + 2, "ball")}, "the encoder's points is not inside the unit ball"),
+    ({"model": own_encoder(lambda points: points + 2, "lorentz")}, "the encoder's points is not on the hyperboloid"),
+    ({"model": own_encoder(lambda points: points[:3])}, r"points of shape \(3, 3\); it has to give 200 rows"),
+    ({"task": "nc", "data": graph_with(label_names=["a"])}, "label_names has 1 names for 2 classes"),
+    ({"task": "nc", "data": graph_with(y=7)}, r"y has shape \(\)"),
+    ({"task": "nc", "data": graph_with(y=["a"] * 60)}, "y is <U1 of length 60"),
+    ({"task": "nc", "data": graph_with(y=torch.zeros(60, dtype=int), label_names=["a"])}, "nodes have the class a;"),
+    ({"data": "e.csv"}, "has no tensor edge_index"),
+    ({"task": "gc", "data": spoilt_graph(y=float("nan"))}, "graph 1 has y=nan"),
+    ({"task": "gc", "data": spoilt_graph(y=torch.tensor(float("inf")))}, r"graph 1 has y=tensor\(inf\)"),
+    ({"task": "gc", "data": spoilt_graph(edge_index=None)}, "graph 1 has no tensor edge_index"),
     ({"task": "link"}, "task is 'link'"),
     ({"seed": -1}, "seed=-1"),
     ({"seed": 0.5}, "seed=0.5"),
@@ -279,4 +312,52 @@ BAD = [
 @pytest.mark.parametrize(("options", "message"), BAD, ids=[str(number) for number in range(len(BAD))])
 def test_bad_input(options, message):
     with pytest.raises(DataError, match=message):
-        small_fit(**options)
+        small_fit(**options, on_epoch=lambda *_: pytest.fail("trained"))
+
+
+def test_settings_of_another_kind():
+    with pytest.raises(DataError, match=r"settings is a dict; pass TrainingSettings\("):
+        fit(LinkPrediction(), small_data(), settings={"epochs": 3})
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"y": torch.zeros(60, 5)},
+        {"y": torch.full((60,), float("nan"))},
+        {"y": ["a"] * 60},
+        {"y": 7},
+        {"y": torch.full((60,), -7)},
+        {"label_names": ["a"]},
+    ],
+    ids=["many", "nan", "texts", "number", "negative", "names"],
+)
+def test_links_do_not_need_labels_that_can_be_used(attributes, tmp_path):
+    run = small_fit(LinkPrediction(val=0.1), graph_with(**attributes), folder=tmp_path, epochs=1)
+    assert run.finished
+    assert read_embeddings(tmp_path / "embeddings.parquet").labels is None
+
+
+def test_classes_as_an_array_of_numpy():
+    graph = small_data()
+    expected = small_fit("nc", graph.clone())
+    graph.y = graph.y.numpy()
+    assert same_weights(small_fit("nc", graph), expected)
+
+
+@EVERY_TASK
+def test_what_data_were_made_from_is_not_trained(task, tmp_path):
+    graphs = list(shapes()) if task == "gc" else [small_data()]
+    for graph in graphs:
+        graph.x = graph.x.float().requires_grad_()
+        graph.edge_weight = torch.ones(graph.edge_index.shape[1], requires_grad=True)
+    run = small_fit(task, graphs if task == "gc" else graphs[0], folder=tmp_path, epochs=2)
+    assert run.finished
+    assert all(graph.x.grad is None and graph.edge_weight.grad is None for graph in graphs)
+
+
+def test_calls_in_threads_take_turns():
+    expected = [small_fit(seed=seed, epochs=8) for seed in (0, 1)]
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(lambda seed: small_fit(seed=seed, epochs=8), (0, 1)))
+    assert all(map(same_weights, runs, expected))

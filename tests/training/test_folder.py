@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -166,42 +167,125 @@ def test_a_run_that_is_replaced_leaves_no_mixture(tmp_path):
 
 DAMAGES = [
     ("config.toml", lambda data: data.replace(b"format = 1", b"format = 99"), "has the format 99, .* reads 1"),
-    ("config.toml", lambda data: data.replace(b"format = 1", b""), "has the format None"),
+    ("config.toml", lambda data: data.replace(b"format = 1", b""), "damaged: it has no format; restore it, or train"),
+    ("config.toml", lambda data: data.replace(b"format = 1", b'format = "1"'), "damaged: it has no format"),
+    ("config.toml", lambda data: b"", "damaged: it has no format"),
+    ("config.toml", lambda data: b"facts = 'a'\n" + without(data, b"facts"), "facts is 'a', not a section; restore"),
+    ("config.toml", lambda data: b"task = 'x'\n" + without(data, b"task"), "task is 'x', not a section; restore it"),
+    ("config.toml", lambda data: data.replace(b"seed = 0", b"seed = '0'", 1), "seed is '0', not a whole number"),
     ("config.toml", lambda data: data[: data.index(b"[facts]")], "damaged: it has no 'facts'"),
-    ("config.toml", lambda data: data[: data.index(b"[task]") + 3], "config.toml is damaged"),
+    ("config.toml", lambda data: data[: data.index(b"[task]") + 3], "config.toml is damaged: .*; restore it, or train"),
     ("config.toml", lambda data: b"\xff\xfe" + data, "config.toml is damaged"),
     ("result.json", lambda data: data[:-3], "result.json is damaged .*; delete .*result.json and run the same"),
     ("result.json", lambda data: b"", "result.json is damaged"),
+    ("result.json", lambda data: b"{}", r"damaged \('selection' is missing .*; delete .*result.json and run the same"),
+    ("result.json", lambda data: b"[1, 2]", r"damaged \(it holds a list, no result\); delete .*result.json"),
+    ("result.json", lambda data: data.replace(b'"test"', b'"toast"'), r"damaged \(it has no test auc\); delete"),
     ("metrics.jsonl", lambda data: data[:-9], "metrics.jsonl is damaged"),
     ("model.safetensors", lambda data: data[:-9], "model.safetensors is damaged .*; delete .*result.json and run"),
     ("model.safetensors", lambda data: b"", "model.safetensors is damaged"),
-    ("model.safetensors", None, "model.safetensors is not there"),
-    ("graph.safetensors", lambda data: data[:-9], "graph.safetensors is damaged"),
+    ("model.safetensors", None, "model.safetensors is not there; delete .*result.json and run the same"),
 ]
 
 
-@pytest.mark.parametrize(("name", "edit", "message"), DAMAGES)
-def test_damaged_files(name, edit, message, finished, tmp_path):
+def without(data, section):
+    """A TOML file without a section."""
+    before, _, after = data.partition(b"[" + section + b"]")
+    return before + b"[" + after.partition(b"\n[")[2]
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """A finished run of one's own to spoil."""
     for file, data in contents(finished).items():
         copy = tmp_path / file.relative_to(finished)
         copy.parent.mkdir(exist_ok=True)
         copy.write_bytes(data)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "edit", "message"), DAMAGES)
+def test_damaged_files(name, edit, message, finished, copied):
     if edit is None:
-        (tmp_path / name).unlink()
+        (copied / name).unlink()
     else:
-        change(tmp_path / name, edit)
-    with pytest.raises(DataError, match=message):
-        load_run(tmp_path)
-    if name != "graph.safetensors":
+        change(copied / name, edit)
+    for use in (load_run, lambda folder: small_fit(folder=folder)):
         with pytest.raises(DataError, match=message):
-            small_fit(folder=tmp_path)
+            use(copied)
     if "delete" in message:  # the advice is good
-        (tmp_path / name).unlink()
-        (tmp_path / "result.json").unlink(missing_ok=True)
-        small_fit(folder=tmp_path, on_epoch=lambda *_: pytest.fail("trained again"))
-        assert same_weights(load_run(tmp_path), load_run(finished))
-    if name != "graph.safetensors":
-        assert same_weights(small_fit(folder=tmp_path, force=True), load_run(finished))
+        (copied / name).unlink(missing_ok=True)
+        (copied / "result.json").unlink(missing_ok=True)
+        small_fit(folder=copied, on_epoch=lambda *_: pytest.fail("trained again"))
+        assert same_weights(load_run(copied), load_run(finished))
+    assert same_weights(small_fit(folder=copied, force=True), load_run(finished))
+
+
+EDITS = [
+    (b"split_seed = 1234", b"split_seed = 1235", "task.split_seed"),
+    (b'name = "lp"', b'name = ["a"]', "task.name"),
+    (b"in_features = 16", b'in_features = "x"', "facts.in_features"),
+    (b"in_features = 16", b"in_features = 16\nnum_classes = 3", "facts.num_classes"),
+    (b"dim = 4", b"dim = 5", "model.dim"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "name"), EDITS, ids=[name for _, _, name in EDITS])
+def test_settings_that_were_edited_are_not_those_of_the_weights(old, new, name, copied):
+    change(copied / "config.toml", lambda data: data.replace(old, new, 1))
+    with pytest.raises(DataError, match=rf"model.safetensors is of another run than .*config.toml: {name} differs"):
+        load_run(copied)
+
+
+def test_files_of_another_run(copied, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    small_fit(folder=other, data=other_graph())
+    for name in ("graph.safetensors", "model.safetensors"):
+        change(copied / name, lambda _, name=name: (other / name).read_bytes())
+        with pytest.raises(DataError, match=rf"{name} is of another run than .*config.toml"):
+            load_run(copied)
+
+
+@pytest.mark.parametrize("edit", [lambda data: data[:-9], lambda data: b"", None], ids=["cut", "empty", "gone"])
+def test_what_follows_from_the_rest_is_written_anew(edit, copied):
+    names = ["graph.safetensors"] if edit else ["graph.safetensors", "embeddings.parquet", "report.html"]
+    for name in names:
+        if edit is None:
+            (copied / name).unlink()
+        else:
+            change(copied / name, edit)
+    if edit is not None:
+        with pytest.raises(DataError, match=r"graph.safetensors is damaged .*; run the same command again"):
+            load_run(copied)
+    small_fit(folder=copied, on_epoch=lambda *_: pytest.fail("trained again"))
+    assert visible(copied) == FILES
+    assert load_run(copied).evaluate() == load_run(copied).metrics["test"]
+
+
+@pytest.mark.parametrize("name", ["config.toml", "graph.safetensors", "checkpoint/latest.safetensors"])
+def test_a_folder_in_place_of_a_file(name, copied):
+    (copied / name).unlink()
+    (copied / name).mkdir()
+    before = contents(copied)
+    for force in (False, True):
+        with pytest.raises(DataError, match=f"{name} is a folder, where a run has a file; move it away"):
+            small_fit(folder=copied, force=force)
+    assert contents(copied) == before
+
+
+@pytest.mark.parametrize("take_away", [shutil.rmtree, lambda folder: folder.rename(folder.with_name("moved"))])
+@pytest.mark.parametrize("seconds", [0, 1000], ids=["at a checkpoint", "at the end"])
+def test_a_folder_that_is_taken_away_is_not_made_again(take_away, seconds, tmp_path):
+    folder = tmp_path / "run"
+
+    def meddle(report, _):
+        if report.epoch == 2:
+            take_away(folder)
+
+    with pytest.raises(OSError, match="deleted or renamed while it was trained") as caught:
+        small_fit(folder=folder, settings={"checkpoint_seconds": seconds}, on_epoch=meddle)
+    assert caught.value.filename == str(folder)
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("edit", [lambda data: data[:-9], lambda data: data.replace(b"epoch", b"\n\n", 1), None])

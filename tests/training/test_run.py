@@ -127,13 +127,16 @@ def test_nodes_that_are_not_there(classes, node):
         (lambda graph: {"x": None}, "has no features"),
         (lambda graph: {"x": graph.x * float("nan")}, "NaN or infinity"),
         (lambda graph: {"x": graph.x[:-1]}, "199 rows of features"),
+        (lambda graph: {"edge_index": None}, "no tensor edge_index"),
+        (lambda graph: {"edge_index": graph.edge_index + 1}, "edge_index names node 200"),
+        (lambda graph: {"edge_weight": torch.zeros(graph.edge_index.shape[1])}, "are zero"),
     ],
 )
 def test_graphs_that_do_not_fit(classes, graphs, change, message):
     graph = Data(**{**small_data().to_dict(), "num_nodes": 200} | change(small_data()))
     with pytest.raises(DataError, match=message):
         classes.predict(data=graph)
-    with pytest.raises(DataError, match=r"graph 0 .*(has|hold)"):
+    with pytest.raises(DataError, match="graph 0"):
         graphs.predict([graph])
 
 
@@ -149,7 +152,7 @@ def test_columns_in_another_order():
 
 
 def test_what_is_no_graph(graphs):
-    for what in ([], ["3"], [[3]], [0.5], [small_data(), 3]):
+    for what in ([], ["3"], [[3]], [0.5], [small_data(), 3], 3, "3"):
         with pytest.raises(DataError, match="pass a graph, a list of graphs"):
             graphs.predict(what)
     with pytest.raises(DataError, match="there is no graph 24; the graphs are numbered from 0 to 23"):
@@ -159,6 +162,30 @@ def test_what_is_no_graph(graphs):
             graphs.evaluate(part)
     with pytest.raises(DataError, match="within one graph"):
         graphs.recommend(0)
+    with pytest.raises(DataError, match="graph 0 has no features"):
+        graphs.predict(Data())
+
+
+@pytest.mark.parametrize("data", [[small_data()], "e.csv", 3])
+def test_what_is_not_one_graph(classes, data):
+    for use in (classes.encode, lambda data: classes.predict(data=data)):
+        with pytest.raises(DataError, match=f"data is a {type(data).__name__}; pass one graph"):
+            use(data)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": "3"}, "k='3' must be a whole number"),
+        ({"k": 1.5}, "k=1.5 must be a whole number"),
+        ({"k": None}, "k=None must be a whole number"),
+        ({"node": [3]}, r"node=\[3\]: give the id of one node"),
+        *(({"node": text}, "is not in the graph, whose ids are integers") for text in ("03", "1_0", "٣", " 3", "+3")),
+    ],
+)
+def test_recommendations_that_cannot_be_given(classes, options, message):
+    with pytest.raises(DataError, match=message):
+        classes.recommend(**{"node": 3} | options)
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -255,5 +282,15 @@ def test_folders_that_hold_no_run(tmp_path):
         with pytest.raises(DataError, match=r"holds no config.toml; give the folder of a run"):
             load_run(folder)
     H2HGCN(3, 2).save_pretrained(tmp_path)
-    with pytest.raises(DataError, match="has the format None"):
+    with pytest.raises(DataError, match="not that of a run, or damaged: it has no format"):
         load_run(tmp_path)
+    with pytest.raises(DataError, match="is a file; give the folder of a run"):
+        load_run(tmp_path / "config.toml")
+
+
+@pytest.mark.parametrize("device", ["cuda", "tpu"])
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_run_cannot_go_to_a_device_that_is_not_there(device, tmp_path):
+    small_fit(folder=tmp_path, epochs=1)
+    with pytest.raises(DataError, match=f"cannot go to the device '{device}' .*; use 'cpu'"):
+        load_run(tmp_path, device=device)

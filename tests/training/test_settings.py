@@ -7,6 +7,7 @@ import torch
 from h2hgcn.errors import DataError
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification
 from h2hgcn.training import TrainingSettings
+from h2hgcn.training.threads import limited_threads
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,8 @@ from h2hgcn.training import TrainingSettings
         ({"eval_every": -1}, "eval_every=-1"),
         ({"decay_every": 0}, "decay_every=0"),
         ({"patience": 0}, "patience=0 must be at least 1, or 'none'"),
-        ({"threads": 0}, "threads=0"),
+        ({"threads": 0}, "threads=0 must lie between 1 and 1024, or be 'none'"),
+        ({"threads": 10**9}, "threads=1000000000 must lie between 1 and 1024"),
         ({"lr": 0}, "lr=0.0 must be positive, 1e\\+30 at most"),
         ({"lr": math.nan}, "lr=nan"),
         ({"lr": math.inf}, "lr=inf"),
@@ -69,6 +71,13 @@ def test_numbers_of_any_kind_and_texts_are_taken():
     assert settings == TrainingSettings(epochs=3, lr=0.5, patience=None, clip_norm=1.0)
     assert type(settings.epochs) is int
     assert type(settings.lr) is float
+
+
+def test_a_processor_has_so_many_threads_at_most(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    with limited_threads(1024, 1):
+        assert torch.get_num_threads() == 4
+    assert torch.get_num_threads() == 1
 
 
 def test_learning_rates_by_epoch():

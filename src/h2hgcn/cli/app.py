@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from errno import EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EPERM, EROFS
+from errno import EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EPERM, EROFS, ESTALE
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -56,29 +56,40 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (DataError, OSError, ArithmeticError, MemoryError) as error:
+    except (DataError, OSError, ArithmeticError, MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not _is_out_of_memory(error):
+            raise
         say("error", "bold red", _message(error))
         sys.exit(1 if _is_failure(error) else 2)
 
 
 # What goes wrong at run time through nobody's mistake.
-_DISK_FAILURES = (ENOSPC, EDQUOT, EFBIG, EIO)
+_DISK_FAILURES = (ENOSPC, EDQUOT, EFBIG, EIO, ESTALE)
 
 _ADVICE = {
     **dict.fromkeys((ENOSPC, EDQUOT, EFBIG), "make room and give the same command again"),
     **dict.fromkeys((EACCES, EPERM, EROFS), "choose another place, or change its rights"),
+    ESTALE: "put it back and give the same command again, which goes on from there, or begins anew if it is gone",
 }
 
 
 def _is_failure(error: BaseException) -> bool:
     """A full or broken disk, too little memory, numbers that went bad, a process that died."""
     return (
-        isinstance(error, ArithmeticError | MemoryError | ChildProcessError)
+        isinstance(error, ArithmeticError | MemoryError | ChildProcessError | RuntimeError)
         or getattr(error, "errno", None) in _DISK_FAILURES
     )
 
 
+def _is_out_of_memory(error: RuntimeError) -> bool:
+    """PyTorch has no class of errors for a CPU's memory; the last text is of a size that has more than 64 bits."""
+    texts = ("can't allocate memory", "not enough memory", "out of memory", "Storage size calculation overflowed")
+    return any(text in str(error) for text in texts)
+
+
 def _message(error: BaseException) -> str:
+    if isinstance(error, RuntimeError):
+        return "there is not enough memory; try a smaller dim or a smaller graph"
     if isinstance(error, MemoryError):
         return f"there is not enough memory{f' ({error})' if str(error) else ''}"
     if not isinstance(error, OSError) or error.strerror is None:

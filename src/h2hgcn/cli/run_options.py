@@ -35,6 +35,10 @@ def _collection(run: "Run", path: Path, root: Path | None) -> Any:
     from h2hgcn.datasets import load_dataset
     from h2hgcn.datasets.graph_file import fingerprint
 
+    if run.task.name != "gc":
+        raise DataError(
+            f"{path / 'graph.safetensors'} is not there; give the run's command again, which writes it anew"
+        )
     name = run.config["data"].get("dataset")
     if name is None:
         raise DataError(f"{path} does not say where its graphs came from; use load_run(path, data=...) from Python")

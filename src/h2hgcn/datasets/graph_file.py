@@ -32,14 +32,24 @@ def save_graph(path: Path, graph: Data) -> None:
     write_tensors(path, tensors, about)
 
 
-def load_saved_graph(path: Path) -> Data:
-    """What ``save_graph`` wrote."""
-    tensors, about = read_tensors(path)
+def keep_graph(path: Path, graph: Data) -> None:
+    """``save_graph``, unless the file holds the graph already."""
+    try:
+        kept = fingerprint(load_saved_graph(path)) == fingerprint(graph)
+    except DataError:
+        kept = False
+    if not kept:
+        save_graph(path, graph)
+
+
+def load_saved_graph(path: Path, advice: str = "restore it from a copy") -> Data:
+    """What ``save_graph`` wrote. ``advice`` is what to do if the file is damaged."""
+    tensors, about = read_tensors(path, advice)
     try:
         values = {name: _READERS[kind](name, tensors) for name, kind in about["kinds"].items()}
         return Data(**about["values"], **values)
     except (KeyError, TypeError, AttributeError):
-        raise DataError(f"{path} holds no graph, or one of another version of h2hgcn") from None
+        raise DataError(f"{path} holds no graph, or one of another version of h2hgcn; {advice}") from None
 
 
 def fingerprint(data: Any) -> str:

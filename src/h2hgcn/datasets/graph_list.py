@@ -44,6 +44,6 @@ def as_collection(data: Any) -> Any:
 def _class_of(graph: Data, number: int) -> int:
     y = graph.y
     given = y.reshape(-1).tolist() if isinstance(y, torch.Tensor) else [y]
-    if len(given) != 1 or not isinstance(given[0], int | float) or given[0] != int(given[0]) or given[0] < 0:
+    if len(given) != 1 or not isinstance(given[0], int | float) or given[0] % 1 != 0 or given[0] < 0:
         raise DataError(f"graph {number} has y={y!r}; give each graph one class, counted from 0, as its y")
     return int(given[0])

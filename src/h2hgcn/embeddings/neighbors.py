@@ -40,6 +40,8 @@ def recommend_links(
     free[_neighbors(check_edges(known_edges, len(distances)), node)] = False
     free[node] = False
     candidates = free.nonzero()[0]
+    if not isinstance(k, int | np.integer):
+        raise DataError(f"k={k!r} must be a whole number: how many nodes to find")
     if not 1 <= k <= len(candidates):
         raise DataError(
             f"{k} links of node {node if name is None else name} were asked for; there are {len(candidates)} nodes "

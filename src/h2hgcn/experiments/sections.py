@@ -33,8 +33,7 @@ class Layer:
 def read_layer(path: Path) -> Layer:
     """A configuration file; also the ``config.toml`` of a run."""
     try:
-        with path.open("rb") as file:
-            sections = tomllib.load(file)
+        sections = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise DataError(f"{path} is not there") from None
     except IsADirectoryError:
@@ -80,7 +79,7 @@ def absolute_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """
 
     def absolute(name: str, value: Any) -> Any:
-        if name not in _PATHS or not isinstance(value, str):
+        if name not in _PATHS or not isinstance(value, str) or not value:
             return value
         path = folder / value
         return str(path.resolve()) if path.is_file() else str(path) if name == "edges" else value

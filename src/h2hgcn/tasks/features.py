@@ -59,5 +59,7 @@ def _aligned(x: Tensor) -> Tensor:
 
 
 def as_floats(x: Tensor) -> Tensor:
-    """Whole numbers and halves in single precision; a mean, say, could not be subtracted from whole numbers."""
-    return x if x.dtype in (torch.float32, torch.float64) else x.float()
+    """Whole numbers and halves in single precision; a mean, say, could not be subtracted from whole numbers. Whatever
+    features were made from is not trained.
+    """
+    return x.detach() if x.dtype in (torch.float32, torch.float64) else x.detach().float()

@@ -10,6 +10,7 @@ from torch_geometric.data import Batch, Data
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.blocks import BlockDiagonal
+from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.features import as_floats, check_features
 
 # Numbers (features and edges) of a collection up to which it is prepared whole: about 1 GB.
@@ -77,10 +78,11 @@ def batch_of(essences: Sequence[Data], y: Tensor | None = None) -> GraphBatch:
 def essence(graph: Any, what: str) -> Data:
     """What a batch needs of a graph, checked: attributes that only some graphs have could not be joined."""
     check_features(graph, what)
-    weight = getattr(graph, "edge_weight", None)
+    check_edges(graph, what)
+    weight = edge_weight_of(graph)
     if weight is None:
         weight = torch.ones(graph.edge_index.shape[1])
-    return Data(x=as_floats(graph.x), edge_index=graph.edge_index, edge_weight=weight.reshape(-1))
+    return Data(x=as_floats(graph.x), edge_index=graph.edge_index, edge_weight=weight)
 
 
 def _adjacency(batch: Any) -> Adjacency:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from h2hgcn.datasets import DataError
 from h2hgcn.layers import prepare_adjacency
+from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.features import listed, node_features
 from h2hgcn.tasks.graph_batches import batch_of, essence
 from h2hgcn.tasks.graph_classification import graph_logits
@@ -17,6 +18,7 @@ from h2hgcn.tasks.problem import Model
 @torch.no_grad()
 def encode_nodes(model: Model, data: Any, task_name: str, in_features: int) -> Tensor:
     """Points of all nodes of a graph, known or new; all of its edges carry messages."""
+    check_edges(data)
     x = node_features(data, task_name, data.edge_index)
     if x.shape[1] != in_features:
         names = getattr(data, "feature_names", None)
@@ -26,7 +28,7 @@ def encode_nodes(model: Model, data: Any, task_name: str, in_features: int) -> T
             "give the same columns in the same order"
         )
     device = next(model.parameters()).device
-    adjacency = prepare_adjacency(data.edge_index, getattr(data, "edge_weight", None), data.num_nodes)
+    adjacency = prepare_adjacency(data.edge_index, edge_weight_of(data), data.num_nodes)
     points: Tensor = model.encoder(model.scaling(model.scaling.shaped(x).to(device)), adjacency.to(device))
     return points
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -16,6 +17,7 @@ from h2hgcn.datasets.splits.splits import Protocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.options import NONE, conform, require
+from h2hgcn.tasks.edges import check_edges, check_some_weight
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import LinkHead
 from h2hgcn.tasks.metrics import link_metrics
@@ -66,6 +68,7 @@ class LinkPrediction:
 
     def bind(self, data: Any) -> "LinkProblem":
         """The task on a graph, its edges split."""
+        check_edges(data)
         split = split_edges(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
         for part in ("train", "val", "test"):
             if not len(getattr(split, part)):
@@ -99,6 +102,9 @@ class LinkProblem:
     def __init__(self, task: LinkPrediction, data: Any, split: EdgeSplit) -> None:
         self.task = task
         self.split = split
+        weights = split.train_edge_weight()
+        if weights is not None:
+            check_some_weight(weights, "the training graph")
         self.edge_index = split.train_edge_index()
         self.x = node_features(data, task.name, self.edge_index)
         self.in_features = self.x.shape[1]
@@ -106,7 +112,7 @@ class LinkProblem:
         self.features = ScaledFeatures(self.x)
         self.train_pairs = torch.from_numpy(split.train)
         self.absent = AbsentPairs(split.space, split.train)
-        self.adjacency = prepare_adjacency(self.edge_index, split.train_edge_weight(), split.num_nodes)
+        self.adjacency = prepare_adjacency(self.edge_index, weights, split.num_nodes)
         self.device = torch.device("cpu")
 
     def to(self, device: torch.device | str) -> None:
@@ -119,16 +125,22 @@ class LinkProblem:
     def batches(self, random: np.random.RandomState) -> Iterator[LinkBatch]:
         pairs, messages = self.train_pairs, self.adjacency
         if self.task.message_share is not None:
-            order = torch.from_numpy(random.permutation(len(pairs)))
+            order = self._order(random)
             count = max(1, min(len(pairs) - 1, round(self.task.message_share * len(pairs))))
             messages = self._messages(order[:count])
-            pairs = pairs[order[count:]]
+            pairs = pairs[torch.from_numpy(order[count:])]
         negatives = torch.from_numpy(self.absent.draw(self.task.negatives * len(pairs), random))
         labels = torch.cat([torch.ones(len(pairs)), torch.zeros(len(negatives))])
         pairs = torch.cat([pairs, negatives])
         yield LinkBatch(messages.to(self.device), pairs.to(self.device), labels.to(self.device))
 
-    def _messages(self, chosen: Tensor) -> Adjacency:
+    def _order(self, random: np.random.RandomState) -> NDArray[np.int64]:
+        """The training edges in a random order, those of weight 0 last: they would carry no message."""
+        order = random.permutation(len(self.split.train))
+        weights = self.split.train_weights
+        return order if weights is None else order[np.argsort(weights[order] == 0, kind="stable")]
+
+    def _messages(self, chosen: NDArray[np.int64]) -> Adjacency:
         """The graph of some of the training edges."""
         part = replace(
             self.split,

@@ -1,7 +1,7 @@
 """Node classification: which class has a node?"""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -18,6 +18,7 @@ from h2hgcn.datasets.splits.pairs import AbsentPairs, PairSpace, distinct_pairs
 from h2hgcn.datasets.splits.splits import NodeProtocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.options import conform, require
+from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import ClassHead, Classifier, LinkHead, NodeHead
 from h2hgcn.tasks.label_propagation import propagated_classes
@@ -77,8 +78,9 @@ class NodeClassification:
             raise DataError(
                 "the graph has no labels, which node classification needs; pass labels, or choose another task"
             )
+        check_edges(data)
         split = split_nodes(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
-        _check_split(split, node_labels(data))
+        _check_split(split, node_labels(data), getattr(data, "label_names", None))
         return NodeProblem(self, data, split)
 
     def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
@@ -92,7 +94,7 @@ class NodeClassification:
         return Model(scaling, encoder, NodeHead(classes, LinkHead(encoder) if self.link_weight else None))
 
 
-def _check_split(split: NodeSplit, labels: NDArray[np.int64]) -> None:
+def _check_split(split: NodeSplit, labels: NDArray[np.int64], names: Sequence[Any] | None) -> None:
     for part in ("train", "val", "test"):
         nodes = getattr(split, part)
         if not len(nodes):
@@ -102,7 +104,8 @@ def _check_split(split: NodeSplit, labels: NDArray[np.int64]) -> None:
             raise DataError(f"node {node} is in the {part} part, but has no label; leave it out of {part}_mask")
     present = np.unique(labels[split.train])
     if len(present) < 2:
-        raise DataError(f"all training nodes have the class {present[0]}; there is nothing to tell apart")
+        name = names[present[0]] if names is not None and present[0] < len(names) else present[0]
+        raise DataError(f"all training nodes have the class {name}; there is nothing to tell apart")
 
 
 class NodeProblem:
@@ -120,7 +123,7 @@ class NodeProblem:
         self.in_features = self.x.shape[1]
         self.num_nodes = int(data.num_nodes)
         self.features = ScaledFeatures(self.x)
-        self.adjacency = prepare_adjacency(data.edge_index, getattr(data, "edge_weight", None), data.num_nodes)
+        self.adjacency = prepare_adjacency(data.edge_index, edge_weight_of(data), data.num_nodes)
         space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))
         self.edges = distinct_pairs(space, data.edge_index.numpy().T)
         self.absent = AbsentPairs(space, self.edges)

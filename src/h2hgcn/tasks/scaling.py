@@ -43,10 +43,8 @@ class FeatureScaling(nn.Module):
             return
         if scaling in ("standard", "auto"):
             _refuse_sparse(x)
-            deviation = x.double().std(0, correction=0)
-            usable = deviation > torch.finfo(torch.float32).eps * x.double().abs().amax(0).clamp_min(1)
             self.mean.copy_(x.double().mean(0))
-            self.scale.copy_(torch.where(usable, length / (deviation * width**0.5), 0.0))
+            self.scale.copy_(_standard_scale(x.double(), length))
 
     def forward(self, x: Any) -> Any:
         if self.scaling == "raw" or (self.scaling == "auto" and not self.needs_dense()):
@@ -98,6 +96,16 @@ class ScaledFeatures:
         if self._scaled is None or self._scaled[0] is not scaling:
             self._scaled = (scaling, scaling(scaling.shaped(self.x)))
         return self._scaled[1]
+
+
+def _standard_scale(x: Tensor, length: float) -> Tensor:
+    """What columns are multiplied with: 0 for one that is constant as far as single precision can tell, whatever its
+    unit.
+    """
+    single = torch.finfo(torch.float32)
+    deviation = x.std(0, correction=0)
+    scale = length / (deviation * x.shape[1] ** 0.5)
+    return torch.where((deviation > single.eps * x.abs().amax(0)) & (scale < single.max), scale, 0.0)
 
 
 def _refuse_sparse(x: Any) -> None:

@@ -8,7 +8,10 @@ from torch import Tensor, nn
 
 from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.graph_file import is_graph
+from h2hgcn.datasets.splits.nodes import node_labels
 from h2hgcn.embeddings import project_to_disk, write_embeddings, write_report
+from h2hgcn.embeddings.coordinates import Coordinates, check_coordinates
+from h2hgcn.errors import DataError
 from h2hgcn.layers.spaces import check_space
 from h2hgcn.training.description import class_names
 from h2hgcn.training.node_names import NodeNames
@@ -17,9 +20,9 @@ if TYPE_CHECKING:
     from h2hgcn.training.run import Run
 
 
-def coordinates_of(encoder: nn.Module) -> str:
+def coordinates_of(encoder: nn.Module) -> Coordinates:
     """The space of an encoder's points, as ``h2hgcn.embeddings`` calls it."""
-    return {"lorentz": "lorentz", "ball": "poincare", "euclidean": "euclidean"}[check_space(encoder.space)]  # type: ignore[arg-type]
+    return check_coordinates(check_space(encoder.space))  # type: ignore[arg-type]
 
 
 def write_points(
@@ -38,12 +41,16 @@ def write_points(
 
 
 def labels_of(run: "Run", data: Any) -> list[str | None] | None:
-    """The names of classes as they came, None where there is none."""
-    y = getattr(data, "y", None)
-    if y is None:
+    """The names of classes as they came, None where there is none. What is not one class a node is left out: it was
+    not what was learnt.
+    """
+    if getattr(data, "y", None) is None:
         return None
-    numbers = [int(label) for label in y]
-    names = class_names(data, max(numbers, default=0) + 1)
+    try:
+        numbers = node_labels(data).tolist() if is_graph(data) else [int(label) for label in data.y]
+        names = class_names(data, max(numbers, default=0) + 1)
+    except DataError:
+        return None
     return [None if number == UNLABELLED else names[number] for number in numbers]
 
 

@@ -65,7 +65,11 @@ def _as_toml(source: dict[str, Any]) -> dict[str, Any]:
 def class_names(data: Any, num_classes: int) -> list[str]:
     """The names of the classes as the labels came, or their numbers."""
     names = getattr(data, "label_names", None)
-    return [str(name) for name in names] if names is not None else [str(k) for k in range(num_classes)]
+    if names is None:
+        return [str(k) for k in range(num_classes)]
+    if len(names) < num_classes:
+        raise DataError(f"label_names has {len(names)} names for {num_classes} classes; name each of them, or none")
+    return [str(name) for name in names]
 
 
 def task_from(section: dict[str, Any], where: str = "[task]") -> Any:

@@ -1,33 +1,49 @@
 """From a task and data to a trained model, without ever losing work."""
 
 import os
+import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import torch
 from torch import nn
 
-from h2hgcn.datasets.graph_file import is_graph, save_graph
+from h2hgcn.datasets.graph_file import is_graph, keep_graph
 from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.datasets.splits.splits import check_seed
+from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Model, Problem, Task
+from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.building import EncoderFactory, build_model
 from h2hgcn.training.description import describe
 from h2hgcn.training.doubts import doubts_about
 from h2hgcn.training.folder import RunFolder, metrics_line
 from h2hgcn.training.loading import load_run
 from h2hgcn.training.loop import EpochReport, evaluate, is_over, train
+from h2hgcn.training.node_names import NodeNames
 from h2hgcn.training.optimizers import StiefelOptimizer, build_optimizer
 from h2hgcn.training.run import Run
+from h2hgcn.training.seeds import torch_seeded
 from h2hgcn.training.settings import TrainingSettings
 from h2hgcn.training.state import TrainingState, load_checkpoint, save_checkpoint
 from h2hgcn.training.tensorboard import TensorBoardCurves, check_tensorboard
 from h2hgcn.training.threads import limited_threads
 
+# PyTorch's generator, its default dtype and its number of threads are those of the whole process.
+_TURNS = threading.RLock()
 
+
+@contextmanager
+def _in_turn() -> Iterator[None]:
+    with _TURNS:
+        yield
+
+
+@_in_turn()
 def fit(
     task: Task,
     data: Any,
@@ -42,7 +58,7 @@ def fit(
     on_epoch: Callable[[EpochReport, TrainingState], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Trains a model for a task.
+    """Trains a model for a task. Calls in several threads take turns, since a seed decides only if nobody else draws.
 
     Args:
         task, data: What to learn, and from what: a PyG ``Data``, or for graph classification a collection: a PyG
@@ -57,14 +73,18 @@ def fit(
         on_epoch: Called after every epoch.
         should_stop: Asked before every epoch; if it says so, the state is saved and the run returned as it is.
     """
-    settings = settings or TrainingSettings()
+    settings = TrainingSettings() if settings is None else settings
+    if not isinstance(settings, TrainingSettings):
+        raise DataError(f"settings is a {type(settings).__name__}; pass TrainingSettings(epochs=..., lr=..., ...)")
     check_seed(seed)
     seed = int(seed)
     if tensorboard:
         check_tensorboard(folder)
-    if not hasattr(task, "bind"):
+    if isinstance(task, type) or not hasattr(task, "bind"):
         raise DataError(f"task is {task!r}; pass LinkPrediction(), NodeClassification() or GraphClassification()")
     data = as_collection(data)
+    if is_graph(data) and getattr(data, "node_ids", None) is not None:
+        NodeNames(data)  # the embedding is written with them in the end
     problem = task.bind(data)
     built = build_model(model, problem, settings, seed)
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
@@ -75,10 +95,12 @@ def fit(
         place = RunFolder(folder)
         with place.locked():
             place.prepare(config, force)
+            if is_graph(data):
+                keep_graph(place.graph, data)
             if place.read_result() is not None:
-                return load_run(folder, data, lambda in_features: built.encoder, str(settings.torch_device()))
-            if is_graph(data) and not place.graph.exists():
-                save_graph(place.graph, data)
+                run = load_run(folder, data, lambda in_features: built.encoder, str(settings.torch_device()))
+                run.complete(place)
+                return run
             training.keep_in(place, tensorboard)
             return training.run(task, data, config)
 
@@ -117,6 +139,8 @@ class _Training:
             self.curves = TensorBoardCurves(folder.tensorboard, self.state.epoch + 1)
 
     def run(self, task: Task, data: Any, config: dict[str, Any]) -> Run:
+        if config["model"].get("own") and not self.state.epoch:
+            _check_points(self.problem, self.model, data)
         metrics = nullcontext() if self.folder is None else self.folder.open_metrics(self.state.metrics_bytes)
         try:
             with metrics as self.metrics:
@@ -153,10 +177,23 @@ class _Training:
     def _save(self) -> None:
         if self.folder is None or self.metrics is None:
             return
+        self.folder.check_there()
         os.fsync(self.metrics.fileno())
         self.state.metrics_bytes = self.metrics.tell()
         save_checkpoint(self.folder.checkpoint, self.state, self.model, self.optimizer)
         self.last_checkpoint = time.monotonic()
+
+
+@torch.no_grad()
+def _check_points(problem: Problem, model: Model, data: Any) -> None:
+    """Raises unless an encoder of one's own gives points of its space; else that would be noticed after training."""
+    with torch_seeded(0):
+        points = problem.points(model.eval()).cpu()
+    count = data.num_nodes if is_graph(data) else len(data)
+    if points.dim() != 2 or len(points) != count:
+        raise DataError(f"the encoder gives points of shape {tuple(points.shape)}; it has to give {count} rows")
+    if bool(points.isfinite().all()):  # the loop tells where others come from
+        check_points(points.numpy(), coordinates_of(model.encoder), "the encoder's points")
 
 
 def _result_of(state: TrainingState, problem: Problem, model: Model, finished: bool) -> dict[str, Any]:

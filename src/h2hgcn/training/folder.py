@@ -1,9 +1,9 @@
 """The folder of a run: who may write to it, what it holds, and what is never lost."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from errno import EDQUOT, EIO, ENOSPC
+from errno import EDQUOT, EIO, ENOSPC, ESTALE
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +17,14 @@ from h2hgcn.models.pretrained import read_config
 # Raised when the meaning of a file changes.
 FORMAT = 1
 
-_SECTIONS = ("format", "seed", "data", "task", "model", "training", "facts", "versions")
+SETTINGS = ("data", "task", "model", "training", "seed")
+
+_KINDS = {"seed": int, **dict.fromkeys(("data", "task", "model", "training", "facts", "versions"), dict)}
+_RESULT_KINDS: dict[str, Any] = {
+    "selection": str, "metrics": dict, "trivial": dict | None, "best_epoch": int, "epochs": int, "stopped_early": bool,
+    "seconds": int | float, "parameters": int,
+}  # fmt: skip
+_RESTORE = "restore it, or train again"
 # Settings that the result does not depend on.
 _FREE = ("checkpoint_seconds",)
 
@@ -58,6 +65,7 @@ class RunFolder:
 
     def prepare(self, config: dict[str, Any], force: bool) -> None:
         """Makes the folder this run's: a new one, or one where the same run was begun."""
+        self._check_files()
         self._remove_remains()
         if self.config.exists() and not force:
             self._check_same(config)
@@ -69,21 +77,35 @@ class RunFolder:
 
     def read_config(self) -> dict[str, Any]:
         """The configuration, if it is of this version."""
-        config = read_config(self.path)
-        if config.get("format") != FORMAT:
+        config = self._toml()
+        if not isinstance(config.get("format"), int):
+            raise DataError(f"{self.config} is not that of a run, or damaged: it has no format; {_RESTORE}")
+        if config["format"] != FORMAT:
             raise DataError(
-                f"{self.config} has the format {config.get('format')}, but this version of h2hgcn reads {FORMAT}; "
+                f"{self.config} has the format {config['format']}, but this version of h2hgcn reads {FORMAT}; "
                 "use the version that is named there, or train again"
             )
-        for section in _SECTIONS:
-            if section not in config:
-                raise DataError(f"{self.config} is damaged: it has no {section!r}; restore it, or train again")
+        for name, kind in _KINDS.items():
+            if name not in config:
+                raise DataError(f"{self.config} is damaged: it has no {name!r}; {_RESTORE}")
+            if not isinstance(config[name], kind):
+                wanted = "a section" if kind is dict else "a whole number"
+                raise DataError(f"{self.config} is damaged: {name} is {config[name]!r}, not {wanted}; {_RESTORE}")
         return config
+
+    def _toml(self) -> dict[str, Any]:
+        if self.path.is_file():
+            raise DataError(f"{self.path} is a file; give the folder of a run")
+        try:
+            return read_config(self.path)
+        except DataError as error:
+            raise DataError(f"{error}; {_RESTORE}" if self.config.exists() else str(error)) from None
 
     def read_result(self) -> dict[str, Any] | None:
         """Metrics and more of a run that is over; None if it is not."""
         try:
             result: dict[str, Any] = json.loads(self.result.read_text(encoding="utf-8"))
+            _check_result(result)
         except FileNotFoundError:
             return None
         except ValueError as error:
@@ -119,8 +141,19 @@ class RunFolder:
 
     def made_anew(self, file: Path) -> str:
         """The advice for a file that follows from the checkpoint."""
-        which = str(file) if file == self.result else f"{file} and {self.result}"
+        which = " and ".join(str(one) for one in dict.fromkeys((file, self.result)) if one.exists())
         return f"delete {which} and run the same command again, which makes it anew"
+
+    def check_there(self) -> None:
+        """Raises if somebody took the folder away; a file that is written would make another one in its place."""
+        if not self.config.exists():
+            raise OSError(ESTALE, "the run's folder was deleted or renamed while it was trained", str(self.path))
+
+    def _check_files(self) -> None:
+        """Refuses a folder where a run has a file, before anything is deleted."""
+        for file in (self.config, *self._files()):
+            if file.is_dir():
+                raise DataError(f"{file} is a folder, where a run has a file; move it away, or choose another folder")
 
     def _check_place(self) -> None:
         """Refuses what is no run before anything is written there."""
@@ -133,12 +166,12 @@ class RunFolder:
             raise DataError(f"{self.path} is not empty and not a run (it holds {others[0]}); choose another folder")
 
     def _check_same(self, config: dict[str, Any]) -> None:
-        there = self.read_config()
-        difference = _difference(there, config)
-        if difference:
+        differing = difference(self.read_config(), config)
+        if differing is not None:
+            name, old, new = differing
             raise DataError(
-                f"{self.path} holds a run with other settings ({difference}); choose another folder, or begin anew "
-                "with --force"
+                f"{self.path} holds a run with other settings ({name} is {old} there and {new} now); choose another "
+                "folder, or begin anew with --force"
             )
 
     def _files(self) -> tuple[Path, ...]:
@@ -157,20 +190,35 @@ class RunFolder:
                 part.unlink()
 
 
-def _difference(there: dict[str, Any], given: dict[str, Any]) -> str:
-    """The first setting that differs, as words. Data that hold the same are the same, wherever they lie."""
+def difference(
+    there: dict[str, Any], given: dict[str, Any], sections: Iterable[str] = SETTINGS
+) -> tuple[str, Any, Any] | None:
+    """The first setting that differs, and its two values. Data that hold the same are the same, wherever they lie."""
     if _fingerprint(there) == _fingerprint(given):
         there, given = there | {"data": {}}, given | {"data": {}}
-    for section in ("data", "task", "model", "training", "seed"):
+    for section in sections:
         old, new = there.get(section), given.get(section)
         if not isinstance(old, dict) or not isinstance(new, dict):
             if old != new:
-                return f"{section} is {old} there and {new} now"
+                return section, old, new
             continue
         for key in (*old, *new):
             if old.get(key) != new.get(key) and key not in _FREE:
-                return f"{section}.{key} is {old.get(key)} there and {new.get(key)} now"
-    return ""
+                return f"{section}.{key}", old.get(key), new.get(key)
+    return None
+
+
+def _check_result(result: Any) -> None:
+    """Raises unless this is what a finished run came to."""
+    if not isinstance(result, dict):
+        raise ValueError(f"it holds a {type(result).__name__}, no result")
+    for name, kind in _RESULT_KINDS.items():
+        if name not in result or not isinstance(result[name], kind):
+            raise ValueError(f"{name!r} is missing or of another kind")
+    for part in ("val", "test"):
+        metrics = result["metrics"].get(part)
+        if not isinstance(metrics, dict) or not isinstance(metrics.get(result["selection"]), int | float):
+            raise ValueError(f"it has no {part} {result['selection']}")
 
 
 def _fingerprint(config: dict[str, Any]) -> Any:

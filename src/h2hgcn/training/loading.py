@@ -10,10 +10,10 @@ from h2hgcn.datasets.graph_file import fingerprint, load_saved_graph
 from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Model
-from h2hgcn.tensor_files import load_weights, read_tensors
+from h2hgcn.tensor_files import Weights, load_weights, read_tensors
 from h2hgcn.training.building import make_encoder
 from h2hgcn.training.description import encoder_factory, settings_from, task_from
-from h2hgcn.training.folder import RunFolder
+from h2hgcn.training.folder import SETTINGS, RunFolder, difference
 from h2hgcn.training.run import Run
 from h2hgcn.training.seeds import torch_seeded
 
@@ -34,17 +34,51 @@ def load_run(
     result = folder.read_result()
     if result is None:
         raise DataError(f"{path} holds a run that is not finished; run its command again to go on")
-    if data is None and folder.graph.exists():
-        data = load_saved_graph(folder.graph)
-    elif data is not None and fingerprint(data) != config["data"].get("fingerprint"):
-        raise DataError(f"{path} was trained on other data than these; use run.predict(..., data=) for new ones")
+    weights, about = read_tensors(folder.model, folder.made_anew(folder.model))
+    _check_one_run(folder, config, about)
+    data = _checked_data(folder, config, data)
     task = task_from(config["task"], f"{folder.config} [task]")
-    built = _load_model(folder, config, task, model)
-    return Run(built.to(device), task, config, result, folder.read_history(), data, folder=folder.path)
+    built = _placed(_build_model(folder, config, task, model, weights), device)
+    return Run(built, task, config, result, folder.read_history(), data, folder=folder.path)
 
 
-def _load_model(folder: RunFolder, config: dict[str, Any], task: Any, model: Any) -> Model:
-    weights, _ = read_tensors(folder.model, folder.made_anew(folder.model))
+def _check_one_run(folder: RunFolder, config: dict[str, Any], about: Any) -> None:
+    """Raises unless the weights are those of the run that ``config.toml`` tells of."""
+    own = about.get("config") if isinstance(about, dict) else None
+    differing = difference(config, own, (*SETTINGS, "facts")) if isinstance(own, dict) else ("config", config, own)
+    if differing is not None:
+        raise DataError(
+            f"{folder.model} is of another run than {folder.config}: {differing[0]} differs; restore the one that was "
+            "replaced or changed, or train again with --force"
+        )
+
+
+def _checked_data(folder: RunFolder, config: dict[str, Any], data: Any) -> Any:
+    """The data that were given, or else the graph in the folder, known to be those of the run; None without either."""
+    known = config["data"].get("fingerprint")
+    if data is not None:
+        if fingerprint(data) != known:
+            raise DataError(
+                f"{folder.path} was trained on other data than these; use run.predict(..., data=) for new ones"
+            )
+    elif folder.graph.exists():
+        data = load_saved_graph(folder.graph, _WRITTEN_ANEW)
+        if fingerprint(data) != known:
+            raise DataError(f"{folder.graph} is of another run than {folder.config}; {_WRITTEN_ANEW}")
+    return data
+
+
+_WRITTEN_ANEW = "run the same command again, which writes it anew"
+
+
+def _placed(model: Model, device: str) -> Model:
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise DataError(f"the model cannot go to the device {device!r} ({error}); use 'cpu'") from error
+
+
+def _build_model(folder: RunFolder, config: dict[str, Any], task: Any, model: Any, weights: Weights) -> Model:
     make = model or encoder_factory(config["model"], f"{folder.config} [model]")
     in_features, num_nodes, num_classes = (
         config["facts"].get(name) for name in ("in_features", "num_nodes", "num_classes")

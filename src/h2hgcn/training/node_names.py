@@ -1,15 +1,20 @@
 """Nodes by the ids that their graph came with."""
 
+import re
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from h2hgcn.datasets.arrays import to_numpy
 from h2hgcn.errors import DataError
 
 # Ids among which a similar one is looked for: as many as take no time.
 _SEARCHED = 20_000
+
+# Not all that Python reads as an integer, such as 03 or 1_0: ids in files are found by what is written, too.
+_INTEGER = re.compile("0|-?[1-9][0-9]*")
 
 
 class NodeNames:
@@ -17,8 +22,12 @@ class NodeNames:
 
     def __init__(self, graph: Any) -> None:
         given = getattr(graph, "node_ids", None)
-        self.ids: NDArray[Any] = np.arange(graph.num_nodes) if given is None else np.asarray(given)
+        self.ids: NDArray[Any] = np.arange(graph.num_nodes) if given is None else _checked_ids(given, graph.num_nodes)
         self._order = np.argsort(self.ids, kind="stable")
+        ordered = self.ids[self._order]
+        twice = ordered[1:][ordered[1:] == ordered[:-1]]
+        if len(twice):
+            raise DataError(f"node_ids names {twice[0]} more than once; give each node an id of its own")
 
     def numbers(self, ids: Any, where: str = "the nodes") -> NDArray[np.int64]:
         """The numbers of nodes that are named by id."""
@@ -50,11 +59,23 @@ class NodeNames:
         return f"did you mean {close[0]}?" if close else f"its ids go from {ordered[0]} to {ordered[-1]}"
 
 
-def _as_integer(given: Any, where: str) -> np.int64:
-    """An id as it was given: texts are read, as a command line has nothing else."""
+def _checked_ids(given: Any, num_nodes: int) -> NDArray[Any]:
     try:
-        if isinstance(given, str | int) and not isinstance(given, bool):
+        ids = to_numpy(given)
+    except ValueError:
+        raise DataError("node_ids are lists of different lengths; give each node one id") from None
+    if ids.shape != (num_nodes,) or ids.dtype.kind not in "iuU":
+        raise DataError(
+            f"node_ids are {ids.dtype} of shape {ids.shape}; give each of the {num_nodes} nodes an integer or a text"
+        )
+    return ids
+
+
+def _as_integer(given: Any, where: str) -> np.int64:
+    """An id as it was given: texts are read, as a command line has nothing else, if an integer is written so."""
+    try:
+        if type(given) is int or (isinstance(given, str) and _INTEGER.fullmatch(given)):
             return np.int64(given)
-    except (ValueError, OverflowError):
+    except OverflowError:
         pass
     raise DataError(f"{where}: {given!r} is not in the graph, whose ids are integers")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from h2hgcn.datasets.graph_file import is_graph, save_graph
+from h2hgcn.datasets.graph_file import is_graph, keep_graph
 from h2hgcn.embeddings import recommend_links
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.features import check_same_columns
@@ -144,9 +144,11 @@ class Run:
                 f"{self.config['model']['name']} has learnt a vector for each node of its graph and knows no others; "
                 "train a model that computes points from features, such as h2h-gcn"
             )
+        if not is_graph(data):
+            raise DataError(f"data is a {type(data).__name__}; pass one graph: PyG's Data")
         if self.data is not None:
             check_same_columns(self.data, data)
-        with self._threads(data.num_nodes):
+        with self._threads(_num_rows(data)):
             return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"]).cpu()
 
     def recommend(self, node: Any, k: int = 10) -> list[Recommendation]:
@@ -154,10 +156,15 @@ class Run:
 
         Probabilities are those of the link decoder, which classifiers have if they were trained with a link term.
         """
-        if self.task.name == "gc" or self.data is None:
+        if self.task.name != "gc" and self.data is None:
+            raise DataError("the run does not hold its graph; run its command again, which writes it anew")
+        if self.task.name == "gc":
             raise DataError("links can be recommended within one graph, not among the graphs of a collection")
         names = NodeNames(self.data)
-        number = int(names.numbers([node])[0])
+        numbers = names.numbers([node])
+        if numbers.shape != (1,):
+            raise DataError(f"node={node!r}: give the id of one node")
+        number = int(numbers[0])
         found = recommend_links(
             self.embeddings.numpy(), self.data.edge_index.numpy(), number, k, space=coordinates_of(self.model.encoder),
             name=names.ids[number].item(),
@@ -181,12 +188,13 @@ class Run:
         given = collection if what is None else what
         if given is None:
             raise DataError("the run does not hold its graphs; pass some: run.predict(graphs)")
-        chosen: list[Any] = [given] if is_graph(given) else [given[k] for k in range(len(given))]
-        if chosen and not any(map(is_graph, chosen)):
+        several = hasattr(given, "__len__") and not is_graph(given)
+        chosen: list[Any] = [given[k] for k in range(len(given))] if several else [given]
+        if several and chosen and not any(map(is_graph, chosen)):
             chosen = _numbered(collection, chosen)
         if not chosen or not all(map(is_graph, chosen)):
             raise DataError("pass a graph, a list of graphs or of their numbers, or a collection: PyG's Data")
-        with self._threads(max(graph.num_nodes for graph in chosen)):
+        with self._threads(max(map(_num_rows, chosen))):
             return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
 
     def _threads(self, num_nodes: int) -> AbstractContextManager[None]:
@@ -210,12 +218,26 @@ class Run:
 
     def write(self, folder: RunFolder) -> None:
         """Writes what follows from the weights; the result, which says that all is there, comes last."""
+        folder.check_there()
         write_tensors(folder.model, weights_of(self.model), {"config": self.config})
-        if is_graph(self.data) and not folder.graph.exists():
-            save_graph(folder.graph, self.data)
+        if is_graph(self.data):
+            keep_graph(folder.graph, self.data)
         write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
         write_report_of(self, folder.report)
         folder.write_result(self.result)
+
+    def complete(self, folder: RunFolder) -> None:
+        """Writes the embedding and the report of a finished run anew, where somebody deleted them."""
+        if not folder.embeddings.exists():
+            write_points(self, self.embeddings, self.data, folder.embeddings)
+        if not folder.report.exists():
+            write_report_of(self, folder.report)
+
+
+def _num_rows(graph: Any) -> int:
+    """The number of a graph's nodes, if it has features; those who need them say so."""
+    x = getattr(graph, "x", None)
+    return len(x) if isinstance(x, Tensor) and x.dim() else 0
 
 
 def _numbered(collection: Any, numbers: list[Any]) -> list[Any]:

@@ -17,6 +17,9 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 # Beyond it, the optimisers' own arithmetic overflows in float32.
 _LARGEST = 1e30
 
+# More than any machine has; where the system grants no more threads, PyTorch ends the process.
+_MOST_THREADS = 1024
+
 
 @dataclass(frozen=True)
 class TrainingSettings:
@@ -36,7 +39,8 @@ class TrainingSettings:
         dtype: Of the model: ``"float32"`` or ``"float64"``.
         device: ``"cpu"``, ``"cuda"``, ``"mps"``, or ``"auto"``, which takes a GPU if there is one.
         threads: Of PyTorch on the CPU. None takes one for small graphs, whose operations are too short to be shared out
-            (and slow down many times over where other programs are busy), and all of them for others.
+            (and slow down many times over where other programs are busy), and all of them for others; four for each
+            processor at most.
         checkpoint_seconds: Least time between two checkpoints; the result does not depend on it.
     """
 
@@ -60,7 +64,9 @@ class TrainingSettings:
         conform(self, "[training]")
         counts = ("epochs", "eval_every", "decay_every")
         require(self, "training", counts, lambda n: n >= 1, "must be at least 1")
-        require(self, "training", ("patience", "threads"), lambda n: n >= 1, f"must be at least 1, or {NONE!r}")
+        require(self, "training", ("patience",), lambda n: n >= 1, f"must be at least 1, or {NONE!r}")
+        rule = f"must lie between 1 and {_MOST_THREADS}, or be {NONE!r}"
+        require(self, "training", ("threads",), lambda n: 1 <= n <= _MOST_THREADS, rule)
         rates = ("lr", "stiefel_lr", "clip_norm", "lr_decay")
         require(self, "training", rates, lambda value: 0 < value <= _LARGEST, f"must be positive, {_LARGEST:g} at most")
         others = ("weight_decay", "checkpoint_seconds")

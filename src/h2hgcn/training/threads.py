@@ -1,5 +1,6 @@
 """How many threads PyTorch gets."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,6 +9,9 @@ import torch
 # Numbers of an embedding from which on a second thread pays (benchmarks/training.py --threads 2).
 _LARGE = 1 << 19
 
+# A run may come from a larger machine; more threads than these only wait for each other.
+_THREADS_A_PROCESSOR = 4
+
 
 @contextmanager
 def limited_threads(wanted: int | None, size: int) -> Iterator[None]:
@@ -15,7 +19,7 @@ def limited_threads(wanted: int | None, size: int) -> Iterator[None]:
     before = torch.get_num_threads()
     if wanted is None:
         wanted = before if size >= _LARGE else 1
-    torch.set_num_threads(wanted)
+    torch.set_num_threads(min(wanted, _THREADS_A_PROCESSOR * (os.cpu_count() or 1)))
     try:
         yield
     finally:

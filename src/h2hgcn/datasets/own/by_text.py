@@ -20,6 +20,8 @@ def load_graph_by_text(
     unlinked: str | None = None,
 ) -> Any:
     """``load_graph`` for what flags and configuration files say."""
+    if not edges:
+        raise DataError("--edges is empty; name a file of edges")
     if edges in DATASETS and not Path(edges).exists():
         raise DataError(f"--edges {edges}: that is a named dataset, not a file; train on it with --dataset {edges}")
     if (source is None) != (target is None):

@@ -52,9 +52,9 @@ def node_labels(graph: Any) -> NDArray[np.int64]:
     """The class of each node, known to be one integer each."""
     if graph.y is None:
         raise DataError("the graph has no labels (y); node classification needs them")
-    if graph.y.dim() != 1:
-        raise DataError(f"labels must be one class a node, but y has shape {tuple(graph.y.shape)}")
-    labels = graph.y.cpu().numpy()
+    labels = to_numpy(graph.y)
+    if labels.ndim != 1:
+        raise DataError(f"labels must be one class a node, but y has shape {labels.shape}")
     if labels.dtype.kind not in "iu" or len(labels) != graph.num_nodes:
         raise DataError(
             f"y is {labels.dtype} of length {len(labels)}; it takes an integer for each of {graph.num_nodes} nodes"
