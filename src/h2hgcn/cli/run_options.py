@@ -58,5 +58,6 @@ def open_other_graph(run: "Run", edges: str | None, **options: Any) -> Any:
             flags = ", ".join(f"--{name}" for name in given)
             raise DataError(f"{flags}: only with --edges, for another graph than that of the run")
         return None
+    run.check_inductive()
     before = {name: value for name, value in run.config["data"].items() if name in _SAME_WAY}
     return open_own_graph(edges, **{**before, **given})

@@ -139,17 +139,21 @@ class Run:
 
     def encode(self, data: Any) -> Tensor:
         """Points of the nodes of another graph, all of whose edges carry messages."""
-        if not getattr(self.model.encoder, "inductive", True):
-            raise DataError(
-                f"{self.config['model']['name']} has learnt a vector for each node of its graph and knows no others; "
-                "train a model that computes points from features, such as h2h-gcn"
-            )
+        self.check_inductive()
         if not is_graph(data):
             raise DataError(f"data is a {type(data).__name__}; pass one graph: PyG's Data")
         if self.data is not None:
             check_same_columns(self.data, data)
         with self._threads(_num_rows(data)):
             return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"]).cpu()
+
+    def check_inductive(self) -> None:
+        """Raises if the model knows the nodes of its own graph alone."""
+        if not getattr(self.model.encoder, "inductive", True):
+            raise DataError(
+                f"{self.config['model']['name']} has learnt a vector for each node of its graph and knows no others; "
+                "train a model that computes points from features, such as h2h-gcn"
+            )
 
     def recommend(self, node: Any, k: int = 10) -> list[Recommendation]:
         """The ``k`` likeliest missing links of a node: the nearest that it is not linked with, nearest first.
