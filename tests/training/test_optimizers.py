@@ -132,7 +132,7 @@ def test_other_manifolds_are_left_to_geoopt(method, other):
     module = TwoManifolds()
     optimizer = build_optimizer(module, lr=0.1, stiefel_method=method)
     assert type(optimizer.parts[-1]).__name__ == other
-    assert any(parameter is module.positions for parameter in optimizer.parts[-1].param_groups[0]["params"])
+    assert any(parameter is module.positions for parameter in optimizer.parts[-1].param_groups[-1]["params"])
     stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     assert stepped == {id(parameter) for parameter in module.parameters()}
     before = copy.deepcopy(module.state_dict())
@@ -143,7 +143,7 @@ def test_other_manifolds_are_left_to_geoopt(method, other):
     assert stiefel.violation(module.linear.weight) < 1e-6
     second = build_optimizer(module, stiefel_method=method)
     second.load_state_dict(optimizer.state_dict())
-    assert [group["lr"] for group in second.param_groups] == [0.1] * len(optimizer.parts)
+    assert [group["lr"] for group in second.param_groups] == [0.1] * len(optimizer.param_groups)
 
 
 @pytest.mark.parametrize("lr", [1e-3, 0.3, 30.0])
@@ -205,7 +205,7 @@ def test_points_of_the_ball_decay_and_stiefel_weights_do_not():
     ball.weight.data *= 400
     before = ball().norm(dim=1)
     optimizer = build_optimizer(nn.ModuleList([ball, stiefel_weight]), lr=0.1, weight_decay=0.5)
-    decays = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
+    decays = {id(p): group.get("weight_decay", 0) for group in optimizer.param_groups for p in group["params"]}
     assert decays[id(stiefel_weight.weight)] == 0
     for parameter in (*ball.parameters(), *stiefel_weight.parameters()):
         parameter.grad = torch.zeros_like(parameter)
