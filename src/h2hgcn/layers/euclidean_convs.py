@@ -103,7 +103,7 @@ class SGCLayer(nn.Module):
 
 def gcn_product(hidden: Tensor, adjacency: Adjacency, neighbor_weights: NeighborWeights) -> Tensor:
     """``S X``, the sum over neighbours and the node itself: ``"symmetric"`` is ``D^-1/2 (A + I) D^-1/2`` of Kipf and
-    Welling (2017), ``"uniform"`` the mean ``D^-1 (A + I)``, which HGCN's experiments have (Chami et al. 2019).
+    Welling (2017), ``"uniform"`` the mean ``D^-1 (A + I)``, which does not scale vectors with degrees.
     """
     if neighbor_weights == "symmetric":
         return sparse_matmul(adjacency.gcn_matrix(hidden.dtype), hidden)
