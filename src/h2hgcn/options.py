@@ -22,6 +22,13 @@ def option_types(target: Callable[..., Any], leave_out: tuple[str, ...] = ()) ->
     return {name: hints.get(name, Any) for name in names if name not in leave_out}
 
 
+def default_options(target: Callable[..., Any]) -> dict[str, Any]:
+    """What ``target`` takes for options that are not given."""
+    function = target.__init__ if inspect.isclass(target) else target
+    parameters = inspect.signature(function).parameters
+    return {name: each.default for name, each in parameters.items() if each.default is not inspect.Parameter.empty}
+
+
 def checked_options(given: Mapping[str, Any], known: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The options that were given, as values of the annotated types. ``where`` is named in errors, such as "[task]"."""
     for name in given:

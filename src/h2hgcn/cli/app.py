@@ -18,6 +18,7 @@ from h2hgcn.cli.models_command import models
 from h2hgcn.cli.output import say
 from h2hgcn.cli.predict_command import predict
 from h2hgcn.cli.recommend_command import recommend
+from h2hgcn.cli.reproduce_command import reproduce
 from h2hgcn.cli.train_command import train
 from h2hgcn.errors import DataError, DataWarning
 
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, compare, evaluate, predict, recommend, embed, inspect, datasets, models):
+for command in (train, compare, reproduce, evaluate, predict, recommend, embed, inspect, datasets, models):
     app.command()(command)
 
 

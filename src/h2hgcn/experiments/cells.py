@@ -1,7 +1,7 @@
 """One run out of many: described by plain values, so that any process can carry it out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -9,8 +9,11 @@ from typing import Any, Literal
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
+from h2hgcn.experiments.memory import peak_memory
 from h2hgcn.experiments.sections import Sections
 from h2hgcn.training import fit
+
+Status = Literal["finished", "diverged", "stopped"]
 
 
 @dataclass(frozen=True)
@@ -26,25 +29,29 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run; ``result`` is what ``result.json`` holds."""
+    """What became of a run; ``result`` is what ``result.json`` holds, ``config`` what ``config.toml`` does."""
 
-    status: Literal["finished", "diverged", "stopped"]
+    status: Status
     result: dict[str, Any]
     message: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+    peak_megabytes: float | None = None
 
 
 def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Outcome:
     """Trains, or goes on, or loads what is finished. Numbers that go bad are an outcome, other errors are raised."""
     experiment = read_experiment(cell.flags, cell.config)
+    data = _data(experiment.graph, cell.root)
     try:
-        run = fit(
-            experiment.task, _data(experiment.graph, cell.root), experiment.encoder, seed=experiment.seed,
-            settings=experiment.settings, folder=cell.folder, force=cell.force, source=experiment.graph.options,
-            should_stop=should_stop,
-        )  # fmt: skip
+        with peak_memory() as peak:
+            run = fit(
+                experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
+                folder=cell.folder, force=cell.force, source=experiment.graph.options, should_stop=should_stop,
+            )  # fmt: skip
     except NonFiniteError as error:
         return Outcome("diverged", {}, str(error))
-    return Outcome("finished" if run.finished else "stopped", run.result)
+    status: Status = "finished" if run.finished else "stopped"
+    return Outcome(status, run.result, config=run.config, peak_megabytes=peak.megabytes)
 
 
 def _data(choice: GraphChoice, root: Path | None) -> Any:

@@ -1,7 +1,9 @@
 """The configuration of a run: defaults < preset < a file < flags."""
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from h2hgcn.experiments.presets import preset
 from h2hgcn.experiments.sections import COMMAND_LINE, Layer, Sections, merged, read_layer
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.pretrained import FACTS, PLACEMENT
-from h2hgcn.options import checked_options, option_types, suggestion
+from h2hgcn.options import checked_options, default_options, option_types, suggestion
 from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings
 from h2hgcn.training.building import DEFAULT_DIM
@@ -30,10 +32,25 @@ class Experiment:
     graph: GraphChoice
     task: Any
     model_name: str
-    encoder: Callable[..., nn.Module]
+    model_options: dict[str, Any]
     settings: TrainingSettings
     seed: int
     preset: str | None
+
+    @property
+    def encoder(self) -> Callable[..., nn.Module]:
+        """What makes the encoder."""
+        return encoder_factory({"name": self.model_name, **self.model_options})
+
+    @property
+    def digest(self) -> str:
+        """A hash of all settings but the seed, to know a run by."""
+        model = {**default_options(ENCODERS[self.model_name]), **self.model_options}
+        parts = (
+            self.graph.options, self.task.name, asdict(self.task), self.model_name,
+            {name: value for name, value in model.items() if name not in (*PLACEMENT, *FACTS)}, asdict(self.settings),
+        )  # fmt: skip
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def name(self) -> str:
@@ -55,7 +72,7 @@ def read_experiment(flags: Sections, path: Path | None = None) -> Experiment:
         graph,
         TASKS[task_name](**_options(layers, "task", task_types)),
         model_name,
-        encoder_factory({"name": model_name, **_options(layers, "model", model_types)}),
+        _options(layers, "model", model_types),
         TrainingSettings(**_options(layers, "training", option_types(TrainingSettings))),
         _seed(layers),
         preset_name,

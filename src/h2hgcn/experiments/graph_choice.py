@@ -17,7 +17,7 @@ DEFAULT_DATASET = "disease"
 
 _OPTIONS: dict[str, Any] = {
     "dataset": str, "edges": str, "features": str, "labels": str, "weights": str, "directed": bool, "source": str,
-    "target": str, "header": bool, "unlinked": str, "fingerprint": str, "memory": bool,
+    "target": str, "header": bool, "unlinked": str, "without_feature": int, "fingerprint": str, "memory": bool,
 }  # fmt: skip
 _RECORDS = ("fingerprint", "memory")
 
@@ -48,11 +48,25 @@ class GraphChoice:
 
 def open_graph(choice: GraphChoice, root: Path | None = None) -> Any:
     """The graph or collection; a warning says if it is not what the configuration was written for."""
-    data = load_graph_by_text(**choice.options) if choice.dataset is None else load_dataset(choice.dataset, root)
+    options = {name: value for name, value in choice.options.items() if name != "without_feature"}
+    data = load_graph_by_text(**options) if choice.dataset is None else load_dataset(choice.dataset, root)
+    if "without_feature" in choice.options:
+        _leave_out(data, choice.options["without_feature"])
     if choice.fingerprint not in (None, fingerprint(data)):
         note = f"{choice.name} is not what the configuration was written for: its data differ, and so will the result"
         warnings.warn(note, DataWarning, stacklevel=2)
     return data
+
+
+def _leave_out(data: Any, number: int) -> None:
+    """Drops one column of the features, counted from 1."""
+    width = data.x.shape[1]
+    if not 1 <= number <= width:
+        raise DataError(f"without_feature={number}: the features are numbered from 1 to {width}")
+    kept = [column for column in range(width) if column != number - 1]
+    data.x = data.x[:, kept]
+    if getattr(data, "feature_names", None) is not None:
+        data.feature_names = [data.feature_names[column] for column in kept]
 
 
 def choose_graph(layers: Sequence[Layer]) -> GraphChoice:
@@ -86,7 +100,7 @@ def _known(name: str, origin: str) -> str:
 
 def _check_own(chosen: dict[str, Any], origin: str) -> None:
     """Files and columns belong to a graph of one's own."""
-    others = [name for name in chosen if name not in ("dataset", "edges", *_RECORDS)]
+    others = [name for name in chosen if name not in ("dataset", "edges", "without_feature", *_RECORDS)]
     if others and "edges" not in chosen:
         named = f"{chosen['dataset']} is a named dataset" if "dataset" in chosen else "name its edges, too"
         raise DataError(f"{origin}: {', '.join(others)}: only for a graph of your own; {named}")

@@ -1,0 +1,47 @@
+"""Results of runs, one line of JSON each, in files that only grow."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+Record = dict[str, Any]
+
+
+class Records:
+    """A file of results. Processes may add to it at the same time: no line is lost, and none is mixed with another."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __iter__(self) -> Iterator[Record]:
+        """All whole lines. One that was cut short counts as not written: its run is done again."""
+        if not self.path.exists():
+            return
+        for line in self.path.read_bytes().splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                yield record
+
+    def add(self, record: Record) -> None:
+        """Writes a line, through to the disk; what a killed writer left of a line is ended first."""
+        line = json.dumps(record, sort_keys=True, allow_nan=False).encode() + b"\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.path.with_name(f".{self.path.name}.lock")), self.path.open("a+b") as file:
+            file.seek(0, os.SEEK_END)
+            if file.tell() and not self._ends_a_line(file):
+                file.write(b"\n")
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    @staticmethod
+    def _ends_a_line(file: Any) -> bool:
+        file.seek(-1, os.SEEK_END)
+        return bool(file.read(1) == b"\n")

@@ -1,0 +1,115 @@
+"""Runs of the paper's tables: which there are, which are done, and what is written of each."""
+
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from h2hgcn.errors import DataError
+from h2hgcn.experiments.cells import Cell, Outcome
+from h2hgcn.experiments.config import read_experiment
+from h2hgcn.experiments.records import Record, Records
+from h2hgcn.experiments.sections import Sections, merged
+from h2hgcn.experiments.tables import Column, PaperTable, Row
+from h2hgcn.options import suggestion
+
+PROTOCOLS = ("legacy", "clean")
+# The split of the published figures; clean runs count on from it, one for each seed.
+_SPLIT_SEED = 1234
+
+
+@dataclass(frozen=True)
+class TableRun:
+    """One run of one cell of a table: a row, a column, a protocol, a seed and, with folds, a fold."""
+
+    table: str
+    row: Row
+    column: Column
+    protocol: str
+    seed: int
+    fold: int | None
+    flags: Sections
+    digest: str
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from all other runs."""
+        return self.digest, self.seed
+
+    @property
+    def name(self) -> str:
+        fold = "" if self.fold is None else f", fold {self.fold}"
+        return f"{self.row.model} on {self.column.id}, {self.protocol}{fold}, seed {self.seed}"
+
+
+def runs_of(
+    table: PaperTable,
+    protocol: str,
+    num_seeds: int,
+    columns: Sequence[str] = (),
+    models: Sequence[str] = (),
+) -> list[TableRun]:
+    """All runs that are asked for, seed by seed, so that what is there when time runs out is as even as can be."""
+    if protocol not in PROTOCOLS:
+        raise DataError(f"--protocol {protocol!r} is not known; {suggestion(protocol, PROTOCOLS)}")
+    if num_seeds < 1:
+        raise DataError(f"--seeds {num_seeds}: at least one is needed")
+    chosen_columns = [table.column(name) for name in columns] or list(table.columns)
+    chosen_rows = [table.row(name) for name in models] or list(table.rows)
+    if columns and not any(protocol in column.protocols for column in chosen_columns):
+        raise DataError(f"{', '.join(columns)} of {table.name} have no {protocol} protocol")
+    return [
+        run
+        for seed in range(num_seeds)
+        for column in chosen_columns
+        if protocol in column.protocols
+        for row in chosen_rows
+        for run in _runs(table.name, row, column, protocol, seed)
+    ]
+
+
+def _runs(table: str, row: Row, column: Column, protocol: str, seed: int) -> Iterator[TableRun]:
+    for fold in range(column.folds) if column.folds else (None,):
+        split: Sections = {"protocol": column.protocols[protocol]}
+        if fold is not None:
+            split["fold"] = fold
+        elif protocol == "clean":
+            split["split_seed"] = _SPLIT_SEED + seed
+        flags = merged(column.settings, {"task": split, "model": {"name": row.model}, "seed": seed})
+        yield TableRun(table, row, column, protocol, seed, fold, flags, read_experiment(flags).digest)
+
+
+def unfinished(runs: Sequence[TableRun], records: Records) -> list[TableRun]:
+    """The runs that no record has, each once."""
+    done = {(record.get("hash"), record.get("seed")) for record in records}
+    waiting = {run.key: run for run in runs if run.key not in done}
+    return list(waiting.values())
+
+
+def cell_of(run: TableRun, folder: Path, root: Path | None) -> Cell:
+    """What a process carries out; the folder keeps what is unfinished."""
+    return Cell(run.flags, folder / f"{run.digest}-seed{run.seed}", root=root)
+
+
+def record_of(run: TableRun, outcome: Outcome) -> Record:
+    """What is written of a run that is over."""
+    result = outcome.result
+    record: Record = {
+        "table": run.table, "row": run.row.model, "column": run.column.id, "protocol": run.protocol, "seed": run.seed,
+        "fold": run.fold, "hash": run.digest, "status": outcome.status, "machine": _machine(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"), "peak_megabytes": outcome.peak_megabytes,
+    }  # fmt: skip
+    if outcome.status == "diverged":
+        return record | {"message": outcome.message}
+    config: dict[str, Any] = outcome.config
+    return record | {
+        **{name: result[name] for name in ("selection", "metrics", "trivial", "best_epoch", "epochs", "seconds")},
+        "parameters": result["parameters"],
+        **{name: config[name] for name in ("data", "task", "model", "training", "versions")},
+    }
+
+
+def _machine() -> str:
+    return f"{platform.system()} {platform.machine()}, one thread"

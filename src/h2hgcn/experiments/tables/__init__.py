@@ -1,0 +1,77 @@
+"""The paper's tables as data: TOML files of rows, columns and reported numbers."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from h2hgcn.errors import DataError
+from h2hgcn.experiments.sections import Sections
+from h2hgcn.options import suggestion
+
+TABLES = ("table1", "table2", "table3", "table4")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A graph and a task. ``protocols`` are the splits that stand for the paper's (legacy) and a clean protocol."""
+
+    id: str
+    title: str
+    metric: str
+    protocols: Mapping[str, str]
+    settings: Sections
+    folds: int = 0
+    highest: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model, and what the paper (or ``source``) reports of it in each column, in per cent."""
+
+    model: str
+    title: str
+    paper: Mapping[str, float] = field(default_factory=dict)
+    source: str = "Dai et al. 2021"
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """The protocols that some column has."""
+        known = [name for column in self.columns for name in column.protocols]
+        return tuple(dict.fromkeys(known))
+
+    def column(self, name: str) -> Column:
+        return _named(name, {column.id: column for column in self.columns}, f"{self.name} has no column")
+
+    def row(self, name: str) -> Row:
+        return _named(name, {row.model: row for row in self.rows}, f"{self.name} has no row for the model")
+
+
+def paper_table(name: str) -> PaperTable:
+    """A table by its name."""
+    if name not in TABLES:
+        raise DataError(f"there is no {name!r}; {suggestion(name, TABLES)}")
+    text = (files(__name__) / f"{name}.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    return PaperTable(
+        name,
+        table["title"],
+        tuple(Column(**column) for column in table["columns"]),
+        tuple(Row(**row) for row in table["rows"]),
+    )
+
+
+def _named(name: str, known: Mapping[str, Any], problem: str) -> Any:
+    if name not in known:
+        raise DataError(f"{problem} {name!r}; {suggestion(name, known)}")
+    return known[name]
