@@ -80,6 +80,17 @@ def test_the_order_of_nodes_does_not_matter(name):
     torch.testing.assert_close(found, expected if rest else expected[order], atol=1e-4, rtol=1e-3)
 
 
+@pytest.mark.parametrize("name", POOLING)
+def test_other_graphs_of_a_batch_do_not_matter(name):
+    x, adjacency, graph_of_node, num_graphs = graph_of(name)
+    encoder = make(name, x).eval()
+    first = int((graph_of_node == 0).sum())
+    index, weights = adjacency.edges()
+    own = (index < first).all(0)
+    alone = encoder(x[:first], prepare_adjacency(index[:, own], weights[own], first), graph_of_node[:first], 1)
+    torch.testing.assert_close(alone, encoder(x, adjacency, graph_of_node, num_graphs)[:1], atol=1e-5, rtol=1e-4)
+
+
 @every_encoder
 def test_gradients_reach_every_parameter(name):
     x, adjacency, *rest = graph_of(name)

@@ -1,0 +1,105 @@
+import pytest
+
+from h2hgcn.errors import DataError
+from h2hgcn.experiments.cells import Outcome
+from h2hgcn.experiments.records import Records
+from h2hgcn.experiments.reproduction import record_of, runs_of, unfinished
+from h2hgcn.experiments.results_page import results_page, table_lines
+from h2hgcn.experiments.table_cells import score_of
+from h2hgcn.experiments.tables import TABLES, paper_table
+from h2hgcn.models import ENCODERS
+from h2hgcn.tasks import TASKS
+
+CONFIG = {"data": {}, "task": {}, "model": {}, "training": {}, "versions": {}}
+
+
+def finished(run, score):
+    metrics = {"val": {run.column.metric: 0.5}, "test": {run.column.metric: score}}
+    result = {
+        "selection": run.column.metric, "metrics": metrics, "trivial": {"majority class": 0.3}, "best_epoch": 1,
+        "epochs": 2, "seconds": 3.0, "parameters": 4,
+    }  # fmt: skip
+    return record_of(run, Outcome("finished", result, config=CONFIG, peak_megabytes=5.0))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_name_what_there_is(name):
+    table = paper_table(name)
+    assert {row.model for row in table.rows} <= set(ENCODERS)
+    columns = {column.id for column in table.columns}
+    for row in table.rows:
+        assert set(row.paper) <= columns
+        assert all(0 < value < 100 for value in row.paper.values())
+    for column in table.columns:
+        assert column.settings["task"]["name"] in TASKS
+        for row in table.rows:
+            assert column.settings["task"]["name"] in ENCODERS[row.model].tasks
+
+
+def test_runs_have_hashes_of_their_settings():
+    table = paper_table("table4")
+    runs = runs_of(table, "legacy", 2, ("dim3", "dim5"), ("h2h-gcn", "hgcn"))
+    assert len(runs) == len({run.key for run in runs}) == 8
+    assert len({run.digest for run in runs}) == 4  # the seed is no setting
+    clean = runs_of(table, "clean", 2, ("dim3",), ("hgcn",))
+    assert [run.flags["task"]["split_seed"] for run in clean] == [1234, 1235]
+    folds = runs_of(paper_table("table3"), "legacy", 1, ("enzymes",), ("gin",))
+    assert [run.fold for run in folds] == list(range(10))
+
+
+def test_what_is_recorded_is_not_run_again(tmp_path):
+    records = Records(tmp_path / "table4.jsonl")
+    runs = runs_of(paper_table("table4"), "legacy", 2, ("dim3",), ("hgcn",))
+    assert unfinished(runs, records) == runs
+    records.add(finished(runs[0], 0.7))
+    assert unfinished(runs, records) == runs[1:]
+    records.add(record_of(runs[1], Outcome("diverged", {}, "the loss is nan")))
+    assert unfinished(runs, records) == []
+
+
+def test_scores_are_means_in_per_cent_of_the_settings_that_hold(tmp_path):
+    table = paper_table("table4")
+    runs = runs_of(table, "legacy", 3, ("dim3",), ("hgcn",))
+    records = [finished(run, score) for run, score in zip(runs, (0.7, 0.72, 0.74), strict=True)]
+    records.append(records[0] | {"hash": "of other settings", "metrics": {"test": {"accuracy": 0.1}}})
+    score = score_of(records, table.row("hgcn"), table.column("dim3"), "legacy", {run.digest for run in runs})
+    assert score.mean == pytest.approx(72)
+    assert score.deviation == pytest.approx(2)
+    assert score.runs == 3
+    for record in records:
+        Records(tmp_path / "table4.jsonl").add(record)
+    lines = table_lines(table, records, "legacy")
+    assert next(line for line in lines if line[0] == "HGCN")[:3] == ["HGCN", "72.0 ± 2.0 (3) / 70.8", "missing / 75.4"]
+    assert any(line[0] == "no learning: majority class" for line in lines)
+    page = results_page(tmp_path)
+    assert "| HGCN | 72.0 ± 2.0 (3) / 70.8 |" in page
+    assert "Table1" not in page  # of which there are no records
+
+
+def test_folds_are_averaged_over_seeds_first():
+    table = paper_table("table3")
+    runs = runs_of(table, "legacy", 2, ("enzymes",), ("gin",))
+    records = [finished(run, 0.5 + 0.01 * run.fold + 0.1 * run.seed) for run in runs]
+    score = score_of(records, table.row("gin"), table.column("enzymes"), "legacy", {run.digest for run in runs})
+    assert score.runs == 10
+    assert score.mean == pytest.approx(59.5)
+    assert score.deviation == pytest.approx(3.0277, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("legacy", 0), "--seeds 0"),
+        (("lagacy", 1), "did you mean 'legacy'"),
+        (("legacy", 1, ("dim4",)), "table4 has no column 'dim4'"),
+        (("legacy", 1, (), ("hgnc",)), "table4 has no row for the model 'hgnc'"),
+    ],
+)
+def test_what_is_not_there(arguments, message):
+    with pytest.raises(DataError, match=message):
+        runs_of(paper_table("table4"), *arguments)
+
+
+def test_tables_that_are_not_there():
+    with pytest.raises(DataError, match="there is no 'table5'"):
+        paper_table("table5")
