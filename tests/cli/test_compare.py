@@ -19,8 +19,8 @@ def test_models_side_by_side(run, files):
     result = run(*COMMAND, "--jobs", 2)
     assert result.returncode == 0, result.stderr
     assert result.stderr.startswith("gcn, mlp for lp on my, clean split, 2 seeds, to c\n")
-    header = result.stdout.splitlines()[2].split()
-    assert header == ["model", "space", "test", "auc", "val", "weights", "s/run", "against", "the", "best"]
+    assert all(name in result.stdout for name in ("model", "test auc", "val", "weights", "s/run"))
+    assert "…" not in result.stdout
     assert "no learning" in result.stdout
     assert "Welch's t-test over seeds" in result.stdout
     before = times(files / "c")

@@ -138,16 +138,17 @@ def _announce(comparison: "Comparison") -> None:
 
 
 def _print(comparison: "Comparison", table: "ComparisonTable") -> None:
-    names = ("model", "space", f"test {table.metric}", "val", "weights", "s/run", "against the best")
-    columns = [Column(name, no_wrap=True) for name in names]
+    names = ("model", f"test {table.metric}", "val", "weights", "s/run", "against the best")
+    # on a narrow terminal names and words are broken, numbers are not
+    columns = [Column(name, no_wrap=name not in (names[0], names[-1])) for name in names]
     shown = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for row in table.rows:
         shown.add_row(
-            row.model, row.space, _scores(row), _mean(row.val_scores), _number(row.parameters),
+            row.model, _scores(row), _mean(row.val_scores), _number(row.parameters),
             "" if row.seconds is None else f"{row.seconds:.1f}", _against_best(row, table),
         )  # fmt: skip
     for name, score in table.trivial.items():
-        shown.add_row(name, "", f"{score:.4f}", "", "", "", "no learning")
+        shown.add_row(name, f"{score:.4f}", "", "", "", "no learning")
     stdout.print()
     print_title(f"mean and deviation over {len(comparison.seeds)} seeds")
     stdout.print(shown)

@@ -13,7 +13,7 @@ class FeatureLinear(nn.Linear):
 
     def forward(self, x: Any) -> Tensor:
         shape = tuple(x.shape)
-        if len(shape) != 2 or shape[1] != self.in_features:
+        if not shape or shape[-1] != self.in_features:
             raise ValueError(
                 f"x has shape {shape}, but the encoder was made for {self.in_features} features; pass one row of "
                 f"{self.in_features} numbers for each node, or make an encoder with in_features={shape[-1]}"
