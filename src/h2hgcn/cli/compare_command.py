@@ -19,6 +19,7 @@ from h2hgcn.cli.graph_options import (
     Target,
     Unlinked,
     Weights,
+    given,
 )
 from h2hgcn.cli.output import print_json, print_title, say, starting, stderr, stdout
 from h2hgcn.cli.stopping import StopAfterEpoch
@@ -72,15 +73,15 @@ def compare(
         from h2hgcn.experiments.graph_choice import open_graph
         from h2hgcn.experiments.sections import absolute_paths, merged, setting
         from h2hgcn.models import ENCODERS
-    graph = _given(
+    graph = given(
         dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
         source=source, target=target, header=header, unlinked=unlinked,
     )  # fmt: skip
     flags = {
         "data": absolute_paths(graph, Path()),
-        "task": _given(name=task, protocol=protocol),
-        "model": _given(dim=dim),
-        "training": _given(epochs=epochs),
+        "task": given(name=task, protocol=protocol),
+        "model": given(dim=dim),
+        "training": given(epochs=epochs),
     }
     names = [name.strip() for name in models.split(",") if name.strip()]
     comparison = plan(merged(flags, *map(setting, settings or ())), names, seeds, out, config, data, force, vary_split)
@@ -203,7 +204,3 @@ def _as_json(comparison: "Comparison", table: "ComparisonTable") -> dict[str, An
         ],
         "trivial": table.trivial,
     }  # fmt: skip
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}

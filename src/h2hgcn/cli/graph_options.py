@@ -53,3 +53,8 @@ def open_own_graph(edges: str, **options: Any) -> Any:
     from h2hgcn.datasets.own.by_text import load_graph_by_text
 
     return load_graph_by_text(edges, **options)
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The flags that were set."""
+    return {name: value for name, value in options.items() if value is not None}

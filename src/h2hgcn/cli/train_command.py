@@ -16,6 +16,7 @@ from h2hgcn.cli.graph_options import (
     Target,
     Unlinked,
     Weights,
+    given,
 )
 from h2hgcn.cli.output import print_json, print_title, say, starting, stderr, stdout
 from h2hgcn.cli.progress import TrainingProgress
@@ -72,16 +73,16 @@ def train(
         from h2hgcn.experiments.sections import absolute_paths, merged, setting
     flags = {
         "data": absolute_paths(
-            _given(
+            given(
                 dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
                 source=source, target=target, header=header, unlinked=unlinked,
             ),
             Path(),
         ),
-        "task": _given(name=task, protocol=protocol),
-        "model": _given(name=model, dim=dim, num_layers=layers),
-        "training": _given(epochs=epochs, lr=lr, device=device),
-        **_given(seed=seed),
+        "task": given(name=task, protocol=protocol),
+        "model": given(name=model, dim=dim, num_layers=layers),
+        "training": given(epochs=epochs, lr=lr, device=device),
+        **given(seed=seed),
     }  # fmt: skip
     experiment = read_experiment(merged(flags, *map(setting, settings or ())), config)
     folder = out or Path("runs") / experiment.name
@@ -119,10 +120,6 @@ def _train(
     if finished:
         stderr.print(f"finished already, in {folder}; --force trains anew", soft_wrap=True)
     return run, progress.resumed_from
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _announce(experiment: "Experiment", folder: Path) -> None:

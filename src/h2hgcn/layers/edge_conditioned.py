@@ -9,7 +9,7 @@ from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.features import is_sparse, prepare_features
-from h2hgcn.layers.neighbors import is_loop, rows_of, with_values
+from h2hgcn.layers.neighbors import is_loop, rows_of
 from h2hgcn.layers.sparse import sparse_matmul
 
 
@@ -47,7 +47,7 @@ class EdgeConditionedConv(nn.Module):
         coefficients, matrices = self._terms(adjacency.weights.to(shares.dtype), used)
         result = shares.new_zeros(adjacency.num_nodes, self.out_width) if self.root is None else self.root(x)
         for coefficient, matrix in zip(coefficients.unbind(1), matrices.unbind(0), strict=True):
-            result = result + sparse_matmul(with_values(adjacency, shares * coefficient), _times(x, matrix))
+            result = result + sparse_matmul(adjacency.with_values(shares * coefficient), _times(x, matrix))
         return result
 
     def _terms(self, weights: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """Euclidean graph convolutions for dense or sparse features and a prepared adjacency.
 
 PyG's convolutions gather and scatter a row for each edge. Where the weights of edges are known beforehand, one sparse
-product does the same in a tenth of the time; the tests hold these layers against PyG's.
+product does the same in less time; the tests hold these layers against PyG's.
 """
 
 from typing import Any

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.sparse import SparseMatrix
 
@@ -11,23 +10,12 @@ from h2hgcn.layers.sparse import SparseMatrix
 def neighbor_sums(adjacency: Adjacency, dtype: torch.dtype, weighted: bool = False) -> SparseMatrix:
     """The matrix whose product with ``x`` has the sum of ``x_j``, or of ``w_ij x_j``, over the neighbours ``j ≠ i``."""
     weights = adjacency.weights if weighted else torch.ones_like(adjacency.weights)
-    return with_values(adjacency, weights.to(dtype) * ~is_loop(adjacency))
+    return adjacency.with_values(weights.to(dtype) * ~is_loop(adjacency))
 
 
 def neighbor_means(adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:
     """The weighted mean over the neighbours ``j ≠ i``; 0 for a node that has none."""
-    weights = adjacency.weights.to(dtype) * ~is_loop(adjacency)
-    rows = rows_of(adjacency)
-    totals = weights.new_zeros(adjacency.num_nodes).index_add(0, rows, weights)
-    return with_values(adjacency, weights * safe_reciprocal(totals)[rows])
-
-
-def with_values(adjacency: Adjacency, values: Tensor) -> SparseMatrix:
-    """The pattern of the graph, self-loops included, with values of one's own."""
-    return SparseMatrix(
-        adjacency.crow, adjacency.col, values,
-        adjacency.transpose_crow, adjacency.transpose_col, values[adjacency.transpose_order],
-    )  # fmt: skip
+    return adjacency.mean_matrix(dtype)
 
 
 def rows_of(adjacency: Adjacency) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from h2hgcn.geometry import lorentz, poincare
-from h2hgcn.layers.stack import check_sizes
+from h2hgcn.layers.arguments import check_sizes
 
 # Nickel and Kiela (2017, section 3.1) begin this close to the origin, in each coordinate.
 _START = 1e-3

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn.resolver import activation_resolver
 
+from h2hgcn.layers.arguments import check_shares, check_sizes
 from h2hgcn.layers.feature_linear import feature_dropout
 
 
@@ -53,17 +54,3 @@ def widths(in_features: int, dim: int, num_layers: int) -> list[tuple[int, int]]
     """Width before and after each layer; all layers after the first are ``dim`` wide."""
     check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
     return [(dim if k else in_features, dim) for k in range(num_layers)]
-
-
-def check_sizes(**sizes: int) -> None:
-    """Raises unless all are at least 1."""
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name}={size} must be at least 1")
-
-
-def check_shares(**shares: float) -> None:
-    """Raises unless all can be shares that are dropped."""
-    for name, share in shares.items():
-        if not 0 <= share < 1:
-            raise ValueError(f"{name}={share} must be 0 or more, and below 1")

@@ -8,11 +8,11 @@ from torch.nn import functional as F
 from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.arguments import check_features, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.sparse import sparse_matmul
-from h2hgcn.models.arguments import check_counts, check_features, check_shares
 from h2hgcn.models.pretrained import Pretrained
 
 
@@ -50,7 +50,7 @@ class EuclideanGNN(Pretrained):
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
             "feature_dropout": feature_dropout, "dropout": dropout,
         }  # fmt: skip
-        check_counts(in_features=in_features, dim=dim, num_layers=num_layers)
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout)
         self.in_features = in_features
         self.dim = dim

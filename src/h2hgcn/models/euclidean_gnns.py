@@ -5,13 +5,14 @@ from typing import Any
 from torch import Tensor
 
 from h2hgcn.layers.adjacency import NeighborWeights, adjacency_of
+from h2hgcn.layers.arguments import check_sizes
 from h2hgcn.layers.euclidean_convs import GATLayer, GCNLayer, SAGELayer, SGCLayer
 from h2hgcn.layers.spaces import Space
-from h2hgcn.layers.stack import Stack, check_sizes, widths
+from h2hgcn.layers.stack import Stack, widths
 from h2hgcn.models.pretrained import Pretrained
 
 
-class EuclideanGNN(Pretrained):
+class ConvolutionStack(Pretrained):
     """A stack of convolutions: features and a graph to Euclidean points."""
 
     space: Space = "euclidean"
@@ -29,7 +30,7 @@ class EuclideanGNN(Pretrained):
         return points
 
 
-class GCN(EuclideanGNN):
+class GCN(ConvolutionStack):
     """Graph convolutional network (Kipf and Welling 2017).
 
     Args:
@@ -66,7 +67,7 @@ class GCN(EuclideanGNN):
         self.stack = Stack(layers, activation, dropout, feature_dropout)
 
 
-class SAGE(EuclideanGNN):
+class SAGE(ConvolutionStack):
     """GraphSAGE with the mean of all neighbours (Hamilton et al. 2017), without the paper's sampling.
 
     Args:
@@ -100,7 +101,7 @@ class SAGE(EuclideanGNN):
         self.stack = Stack(layers, activation, dropout, feature_dropout)
 
 
-class GAT(EuclideanGNN):
+class GAT(ConvolutionStack):
     """Graph attention network (Veličković et al. 2018).
 
     Args:
@@ -146,7 +147,7 @@ class GAT(EuclideanGNN):
         self.stack = Stack(layers, activation, dropout, feature_dropout)
 
 
-class SGC(EuclideanGNN):
+class SGC(ConvolutionStack):
     """Simplified graph convolution (Wu et al. 2019): one linear map of features averaged over ``num_layers`` hops.
 
     Args:

@@ -12,6 +12,7 @@ from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.activation import ActivationFunction
 from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.arguments import check_features, check_shares
 from h2hgcn.layers.features import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.layers.h2h_conv import H2HConv
 from h2hgcn.layers.kernels import exp_origin_parts
@@ -73,7 +74,7 @@ class H2HGCN(Pretrained):
             "max_tangent_norm": max_tangent_norm, "curvature": curvature, "learn_curvature": learn_curvature,
         }  # fmt: skip
         _check_arguments(in_features, dim, num_layers, stem, tied, max_tangent_norm, curvature)
-        _check_shares(dropout=dropout, feature_dropout=feature_dropout)
+        check_shares(dropout=dropout, feature_dropout=feature_dropout)
         self.in_features = in_features
         self.dim = dim
         self.num_layers = num_layers
@@ -172,14 +173,7 @@ class H2HGCN(Pretrained):
         return safe if self.max_tangent_norm is None else min(self.max_tangent_norm, safe)
 
     def _features(self, x: Any) -> Tensor | SparseFeatures:
-        if not isinstance(x, Tensor) and not is_sparse(x):
-            raise ValueError(f"x is a {type(x).__name__}; pass a tensor, or a sparse matrix of torch or SciPy")
-        shape = tuple(x.shape)
-        if len(shape) != 2 or shape[1] != self.in_features:
-            raise ValueError(
-                f"x has shape {shape}, but the encoder was made for {self.in_features} features; pass one row of "
-                f"{self.in_features} numbers for each node, or make an encoder with in_features={shape[-1]}"
-            )
+        check_features(x, self.in_features)
         dtype = self.log_curvature.dtype
         if dtype not in (torch.float32, torch.float64):
             raise ValueError(f"the encoder is {dtype}; hyperbolic geometry needs float32 or float64")
@@ -223,9 +217,3 @@ def _check_arguments(
         raise ValueError(f"max_tangent_norm={max_tangent_norm}: the cap must be positive, or None")
     if not (math.isfinite(curvature) and curvature > 0):
         raise ValueError(f"curvature={curvature}: give c > 0 for a space of curvature -c")
-
-
-def _check_shares(**shares: float) -> None:
-    for name, share in shares.items():
-        if not 0 <= share < 1:
-            raise ValueError(f"{name}={share} must be 0 or more, and below 1")

@@ -9,11 +9,11 @@ from torch.nn import functional as F
 from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.arguments import check_features, check_manifold, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.hgcn_conv import HGCNConv
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.tangent import points_of, unit_length
-from h2hgcn.models.arguments import check_counts, check_features, check_manifold, check_shares
 from h2hgcn.models.pretrained import Pretrained
 
 
@@ -73,7 +73,7 @@ class HGCN(Pretrained):
             "local_aggregation": local_aggregation, "feature_dropout": feature_dropout, "dropout": dropout,
             "weight_dropout": weight_dropout, "curvature": curvature, "learn_curvature": learn_curvature,
         }  # fmt: skip
-        check_counts(in_features=in_features, dim=dim, num_layers=num_layers)
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout, weight_dropout=weight_dropout)
         if not (math.isfinite(curvature) and curvature > 0):
             raise ValueError(f"curvature={curvature}: give c > 0 for a space of curvature -c")

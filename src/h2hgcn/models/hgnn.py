@@ -9,13 +9,13 @@ from torch.nn import functional as F
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.activation import resolve_activation
 from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.arguments import check_features, check_manifold, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.kernels import exp_origin_parts
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.sparse import sparse_matmul
 from h2hgcn.layers.tangent import in_coordinates, log_of_space, unit_length
-from h2hgcn.models.arguments import check_counts, check_features, check_manifold, check_shares
 from h2hgcn.models.pretrained import Pretrained
 
 
@@ -60,7 +60,7 @@ class HGNN(Pretrained):
             "activation": activation, "negative_slope": negative_slope, "feature_dropout": feature_dropout,
             "dropout": dropout,
         }  # fmt: skip
-        check_counts(in_features=in_features, dim=dim, num_layers=num_layers)
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout)
         self.in_features = in_features
         self.dim = dim

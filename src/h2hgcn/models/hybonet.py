@@ -8,12 +8,12 @@ from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.layers.adjacency import adjacency_of, check_neighbor_weights
+from h2hgcn.layers.arguments import check_features, check_shares, check_sizes
 from h2hgcn.layers.boosted_linear import BoostedLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.midpoint import midpoint
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.tangent import in_coordinates
-from h2hgcn.models.arguments import check_counts, check_features, check_shares
 from h2hgcn.models.pretrained import Pretrained
 
 
@@ -60,7 +60,7 @@ class HyboNet(Pretrained):
             "neighbor_weights": neighbor_weights, "feature_dropout": feature_dropout, "dropout": dropout,
             "scale": scale, "min_time": min_time,
         }  # fmt: skip
-        check_counts(in_features=in_features, dim=dim, num_layers=num_layers)
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout)
         self.in_features = in_features
         self.dim = dim

@@ -1,37 +1,25 @@
 """Shallow embeddings mixed with features: a learnt vector for each node and its features into a network."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
+from h2hgcn.layers.arguments import check_shares
 from h2hgcn.layers.feature_linear import FeatureLinear, feature_dropout
 from h2hgcn.layers.node_vectors import NodePoints, NodeVectors, check_rows
 from h2hgcn.layers.spaces import Space
-from h2hgcn.layers.stack import Stack, check_shares, widths
+from h2hgcn.layers.stack import Stack, widths
 from h2hgcn.models.pretrained import Pretrained
 
 
-class MixedEuclidean(Pretrained):
-    """A learnt Euclidean vector for each node beside its features, into an MLP (EUC-MIXED of Chami et al. 2019).
+class MixedEncoder(Pretrained):
+    """A learnt vector or point for each node beside its features, into an MLP."""
 
-    The vectors are learnt together with the MLP.
-
-    Args:
-        in_features: Number of features of a node.
-        dim: Length of the learnt vectors, and width of all layers and of the result.
-        num_layers: Number of linear layers.
-        activation, dropout, feature_dropout: See ``Stack``.
-        num_nodes: Number of nodes of the graph.
-    """
-
-    name = "euc-mixed"
-    summary = "a learnt vector for each node beside its features, into an MLP"
-    paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC-MIXED)"
     tasks = ("lp", "nc")
     inductive = False
-    space: Space = "euclidean"
+    nodes_of: ClassVar[type[NodeVectors | NodePoints]]
 
     def __init__(
         self,
@@ -50,12 +38,32 @@ class MixedEuclidean(Pretrained):
             "activation": activation, "dropout": dropout, "feature_dropout": feature_dropout,
         }  # fmt: skip
         self.dim = dim
-        self.nodes = NodeVectors(num_nodes, dim)
+        self.nodes = self.nodes_of(num_nodes, dim)
         self.network = _MixingMLP(in_features, dim, num_layers, activation, dropout, feature_dropout)
 
     def reset_parameters(self) -> None:
         self.nodes.reset_parameters()
         self.network.reset_parameters()
+
+
+class MixedEuclidean(MixedEncoder):
+    """A learnt Euclidean vector for each node beside its features, into an MLP (EUC-MIXED of Chami et al. 2019).
+
+    The vectors are learnt together with the MLP.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Length of the learnt vectors, and width of all layers and of the result.
+        num_layers: Number of linear layers.
+        activation, dropout, feature_dropout: See ``Stack``.
+        num_nodes: Number of nodes of the graph.
+    """
+
+    name = "euc-mixed"
+    summary = "a learnt vector for each node beside its features, into an MLP"
+    paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC-MIXED)"
+    space: Space = "euclidean"
+    nodes_of = NodeVectors
 
     def forward(self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
         """Points ``(num_nodes, dim)``; the graph does not matter."""
@@ -63,7 +71,7 @@ class MixedEuclidean(Pretrained):
         return points
 
 
-class MixedHyperbolic(Pretrained):
+class MixedHyperbolic(MixedEncoder):
     """A learnt point of the Poincaré ball for each node beside its features, into an MLP (HYP-MIXED of Chami et al.
     2019).
 
@@ -81,33 +89,9 @@ class MixedHyperbolic(Pretrained):
     name = "hyp-mixed"
     summary = "a learnt point of the ball for each node beside its features, into an MLP"
     paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (HYP-MIXED)"
-    tasks = ("lp", "nc")
-    inductive = False
     space: Space = "lorentz"
-
-    def __init__(
-        self,
-        in_features: int,
-        dim: int,
-        num_layers: int = 2,
-        *,
-        num_nodes: int,
-        activation: str | None = "relu",
-        dropout: float = 0.0,
-        feature_dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "num_nodes": num_nodes,
-            "activation": activation, "dropout": dropout, "feature_dropout": feature_dropout,
-        }  # fmt: skip
-        self.dim = dim
-        self.nodes = NodePoints(num_nodes, dim)
-        self.network = _MixingMLP(in_features, dim, num_layers, activation, dropout, feature_dropout)
-
-    def reset_parameters(self) -> None:
-        self.nodes.reset_parameters()
-        self.network.reset_parameters()
+    nodes_of = NodePoints
+    nodes: NodePoints
 
     def forward(self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
         """Points ``(num_nodes, dim + 1)``; the graph does not matter."""

@@ -1,6 +1,6 @@
 """Shallow embeddings: a learnt vector for each node, whatever its features."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -9,28 +9,19 @@ from h2hgcn.layers.spaces import Space
 from h2hgcn.models.pretrained import Pretrained
 
 
-class ShallowEuclidean(Pretrained):
-    """A learnt Euclidean vector for each node (EUC of Chami et al. 2019).
+class ShallowEncoder(Pretrained):
+    """A learnt vector or point for each node, whatever its features."""
 
-    Args:
-        in_features: Number of features of a node, which do not matter.
-        dim: Length of the vectors.
-        num_nodes: Number of nodes of the graph.
-    """
-
-    name = "euc"
-    summary = "a learnt vector for each node"
-    paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC)"
     tasks = ("lp", "nc")
     inductive = False
-    space: Space = "euclidean"
+    nodes_of: ClassVar[type[NodeVectors | NodePoints]]
 
     def __init__(self, in_features: int, dim: int, *, num_nodes: int) -> None:
         super().__init__()
         self.config = {"in_features": in_features, "dim": dim, "num_nodes": num_nodes}
         self.dim = dim
         self.num_nodes = num_nodes
-        self.nodes = NodeVectors(num_nodes, dim)
+        self.nodes = self.nodes_of(num_nodes, dim)
 
     def reset_parameters(self) -> None:
         self.nodes.reset_parameters()
@@ -42,7 +33,23 @@ class ShallowEuclidean(Pretrained):
         return points
 
 
-class ShallowHyperbolic(Pretrained):
+class ShallowEuclidean(ShallowEncoder):
+    """A learnt Euclidean vector for each node (EUC of Chami et al. 2019).
+
+    Args:
+        in_features: Number of features of a node, which do not matter.
+        dim: Length of the vectors.
+        num_nodes: Number of nodes of the graph.
+    """
+
+    name = "euc"
+    summary = "a learnt vector for each node"
+    paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC)"
+    space: Space = "euclidean"
+    nodes_of = NodeVectors
+
+
+class ShallowHyperbolic(ShallowEncoder):
     """A learnt point of the Poincaré ball for each node (Nickel and Kiela 2017; HYP of Chami et al. 2019).
 
     The task's loss takes the place of the paper's, and there is no burn-in.
@@ -56,22 +63,5 @@ class ShallowHyperbolic(Pretrained):
     name = "hyp"
     summary = "a learnt point of the Poincaré ball for each node"
     paper = "Nickel and Kiela 2017, Poincaré Embeddings for Learning Hierarchical Representations"
-    tasks = ("lp", "nc")
-    inductive = False
     space: Space = "ball"
-
-    def __init__(self, in_features: int, dim: int, *, num_nodes: int) -> None:
-        super().__init__()
-        self.config = {"in_features": in_features, "dim": dim, "num_nodes": num_nodes}
-        self.dim = dim
-        self.num_nodes = num_nodes
-        self.nodes = NodePoints(num_nodes, dim)
-
-    def reset_parameters(self) -> None:
-        self.nodes.reset_parameters()
-
-    def forward(self, x: Any = None, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
-        """Points ``(num_nodes, dim)`` of the ball; features and graph do not matter."""
-        check_rows(x, self.num_nodes)
-        points: Tensor = self.nodes()
-        return points
+    nodes_of = NodePoints

@@ -1,4 +1,4 @@
-"""Checks of what encoders are made with and called with."""
+"""Checks of what layers and encoders are made with and called with."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from h2hgcn.layers.features import is_sparse
 from h2hgcn.layers.spaces import Space
 
 
-def check_counts(**counts: int) -> None:
-    """Raises unless every count is at least 1."""
-    for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"{name}={count} must be at least 1")
+def check_sizes(**sizes: int) -> None:
+    """Raises unless all are at least 1."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name}={size} must be at least 1")
 
 
 def check_shares(**shares: float) -> None:
