@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from h2hgcn.compiled import compiled
+from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.geometry.numerics import GRADIENT_TOLERANCE, INNER_PRODUCT_STEPS, asinhc, safe_reciprocal, safe_sqrt, wide
 
 # Float64 numbers of a block: a megabyte. Smaller ones cost more to begin than they save.
@@ -77,9 +77,24 @@ class _AllDistances(torch.autograd.Function):
 
 def _lifted(points: Tensor, dtype: torch.dtype) -> Tensor:
     """A copy of the points in another precision, their time worked out from their space."""
+    if points.is_cpu:
+        lifted = points.new_empty(points.shape, dtype=dtype)
+        run_on_rows(_lift, points.shape, points.detach().contiguous().numpy(), lifted.numpy())
+        return lifted
     lifted = points.to(dtype, copy=True)
     lifted[:, 0] = torch.linalg.vector_norm(lifted[:, 1:], dim=1).square_().add_(1).sqrt_()
     return lifted
+
+
+@compiled
+def _lift(first: int, last: int, points: Any, lifted: Any) -> None:
+    for i in range(first, last):
+        row, new = points[i], lifted[i]
+        square = lifted.dtype.type(1)
+        for k in range(1, len(row)):
+            new[k] = row[k]
+            square += new[k] * new[k]
+        new[0] = np.sqrt(square)
 
 
 def _largest_product(points: Tensor, others: Tensor) -> float:

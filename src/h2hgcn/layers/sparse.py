@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.geometry.numerics import full_precision
 
 
@@ -50,6 +51,9 @@ _library.define("csr_matmul(Tensor crow, Tensor col, Tensor values, Tensor dense
 # (benchmarks/sparse_products.py).
 _HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines
 
+# What loops are compiled for.
+_LOOPED = (torch.float32, torch.float64)
+
 
 def csr_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
     """What ``csr_matmul`` does, for those that nobody traces: the way through PyTorch's dispatcher takes time."""
@@ -58,9 +62,28 @@ def csr_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Ten
             dense.contiguous(), col, crow, False, 0, False, values, True
         )[0]
         return sums
+    if dense.dim() == 1 and dense.is_cpu and dense.dtype in _LOOPED:
+        return _vector_product(crow, col, values, dense)
     matrix = torch.sparse_csr_tensor(crow, col, values, (len(crow) - 1, len(dense)), check_invariants=False)
     with full_precision(dense):
         return matrix @ dense
+
+
+def _vector_product(crow: Tensor, col: Tensor, values: Tensor, vector: Tensor) -> Tensor:
+    """A tensor of PyTorch's CSR kind costs more to make than to multiply where the vector is short."""
+    sums = torch.empty(len(crow) - 1, dtype=vector.dtype)
+    arrays = [x.detach().contiguous().numpy() for x in (crow, col, values, vector, sums)]
+    run_on_rows(_sum_rows, (len(sums), 1 + len(col) // max(len(sums), 1)), *arrays)
+    return sums
+
+
+@compiled
+def _sum_rows(first: int, last: int, crow: Any, col: Any, values: Any, vector: Any, sums: Any) -> None:
+    for i in range(first, last):
+        total = 0.0
+        for entry in range(crow[i], crow[i + 1]):
+            total += np.float64(values[entry]) * np.float64(vector[col[entry]])
+        sums[i] = total
 
 
 def _csr_matmul_shape(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:

@@ -98,7 +98,8 @@ def _run_epoch(
     problem: Problem, model: Model, optimizer: StiefelOptimizer, settings: TrainingSettings, batches: Iterable[Any]
 ) -> float:
     """The mean loss of an epoch."""
-    model.train()
+    if not model.training:
+        model.train()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     losses = []
     for batch in batches:
