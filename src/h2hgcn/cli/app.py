@@ -20,6 +20,7 @@ from h2hgcn.cli.predict_command import predict
 from h2hgcn.cli.recommend_command import recommend
 from h2hgcn.cli.reproduce_command import reproduce
 from h2hgcn.cli.train_command import train
+from h2hgcn.cli.tune_command import tune
 from h2hgcn.errors import DataError, DataWarning
 
 app = typer.Typer(
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, compare, reproduce, evaluate, predict, recommend, embed, inspect, datasets, models):
+for command in (train, tune, compare, reproduce, evaluate, predict, recommend, embed, inspect, datasets, models):
     app.command()(command)
 
 

@@ -1,13 +1,12 @@
 """``h2hgcn compare``: several models on one graph and one split, in one table."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column, Table
 
+from h2hgcn.cli.cell_runs import run_cells
 from h2hgcn.cli.graph_options import (
     DataFolder,
     Directed,
@@ -22,7 +21,6 @@ from h2hgcn.cli.graph_options import (
     given,
 )
 from h2hgcn.cli.output import print_json, print_title, say, starting, stderr, stdout
-from h2hgcn.cli.stopping import StopAfterEpoch
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.cells import Outcome
@@ -88,7 +86,7 @@ def compare(
     # said once, here: what is strange about the data, and whether the task fits them
     comparison.first.task.bind(open_graph(comparison.first.graph, data))
     _announce(comparison)
-    outcomes, stopped = _run(comparison, jobs or os.cpu_count() or 1)
+    outcomes, stopped = _run(comparison, jobs)
     table = tabulate(comparison, outcomes, {name: str(ENCODERS[name].space) for name in names})
     if json:
         print_json(_as_json(comparison, table))
@@ -99,24 +97,16 @@ def compare(
         raise typer.Exit(1)
 
 
-def _run(comparison: "Comparison", jobs: int) -> tuple[Outcomes, bool]:
+def _run(comparison: "Comparison", jobs: int | None) -> tuple[Outcomes, bool]:
     """What came to an end, and whether something did not."""
-    from h2hgcn.experiments.pool import cell_pool
-
     places = list(comparison.cells)
     outcomes: Outcomes = {}
-    columns = (TextColumn("runs"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.fields[words]}"))
-    progress = Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal)
-    bar = progress.add_task("", total=len(places), words="")
-    try:
-        with StopAfterEpoch() as stop, cell_pool(min(jobs, len(places))) as pool, progress:
-            for number, outcome in pool.outcomes(list(comparison.cells.values()), stop.wanted):
-                if outcome.status != "stopped":
-                    outcomes[places[number]] = outcome
-                progress.update(bar, completed=len(outcomes), words=_words(places[number], outcome))
-    except KeyboardInterrupt:
-        say("stopped", "bold yellow", "at once; the same command goes on from the last checkpoints")
-        raise typer.Exit(1) from None
+
+    def finished(number: int, outcome: "Outcome") -> str:
+        outcomes[places[number]] = outcome
+        return _words(places[number], outcome)
+
+    run_cells(comparison.cells.values(), len(places), jobs, finished)
     return outcomes, len(outcomes) < len(places)
 
 

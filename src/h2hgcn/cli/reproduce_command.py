@@ -1,21 +1,20 @@
 """``h2hgcn reproduce``: the paper's tables, run and shown."""
 
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
 from h2hgcn.atomic import atomic_write
+from h2hgcn.cli.cell_runs import run_cells
 from h2hgcn.cli.graph_options import DataFolder
 from h2hgcn.cli.output import print_title, say, starting, stderr, stdout
-from h2hgcn.cli.stopping import StopAfterEpoch
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
+    from h2hgcn.experiments.cells import Outcome
     from h2hgcn.experiments.reproduction import TableRun
 
 Results = Annotated[Path, typer.Option(help="Folder of the records, one file a table.")]
@@ -63,7 +62,6 @@ def _run(
     results: Path,
 ) -> bool:  # fmt: skip
     """Runs what is missing; whether all of it came to an end."""
-    from h2hgcn.experiments.pool import cell_pool
     from h2hgcn.experiments.records import Records
     from h2hgcn.experiments.reproduction import cell_of, record_of, runs_of, unfinished
     from h2hgcn.experiments.tables import paper_table
@@ -74,32 +72,13 @@ def _run(
         stderr.print("all of these runs are finished")
         return True
     places = [cell_of(run, results / "unfinished", data) for run in runs]
-    columns = (
-        TextColumn("runs"),
-        MofNCompleteColumn(),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[words]}"),
-    )
-    progress = Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal)
-    bar = progress.add_task("", total=len(runs), words="")
-    done = 0
-    try:
-        with (
-            StopAfterEpoch() as stop,
-            cell_pool(min(jobs or os.cpu_count() or 1, len(runs))) as pool,
-            progress,
-        ):
-            for number, outcome in pool.outcomes(places, stop.wanted):
-                if outcome.status != "stopped":
-                    records.add(record_of(runs[number], outcome))
-                    shutil.rmtree(places[number].folder, ignore_errors=True)
-                    done += 1
-                progress.update(bar, completed=done, words=_words(runs[number]))
-    except KeyboardInterrupt:
-        say("stopped", "bold yellow", "at once; the same command goes on from the last checkpoints")
-        raise typer.Exit(1) from None
-    return done == len(runs)
+
+    def finished(number: int, outcome: "Outcome") -> str:
+        records.add(record_of(runs[number], outcome))
+        shutil.rmtree(places[number].folder, ignore_errors=True)
+        return _words(runs[number])
+
+    return run_cells(places, len(places), jobs, finished) == len(runs)
 
 
 def _words(run: "TableRun") -> str:

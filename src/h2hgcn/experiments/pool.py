@@ -5,10 +5,11 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ class CellPool:
     """Processes that carry out cells. After ``stop`` running cells end with their epoch, and others do not begin."""
 
     def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
         context = multiprocessing.get_context("spawn")
         self._stop = context.Event()
         self._executor = ProcessPoolExecutor(jobs, context, _begin, (self._stop,))
@@ -32,18 +34,23 @@ class CellPool:
         self._stop.set()
 
     def outcomes(
-        self, cells: Sequence[Cell], should_stop: Callable[[], bool] = lambda: False
+        self, cells: Iterable[Cell], should_stop: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[int, Outcome]]:
-        """The number of each cell and its outcome, as they come."""
-        numbers: dict[Future[Outcome], int] = {self._executor.submit(_run, cell): k for k, cell in enumerate(cells)}
-        waiting = set(numbers)
-        while waiting:
-            done, waiting = wait(waiting, timeout=_ASK_SECONDS, return_when=FIRST_COMPLETED)
+        """The number of each cell and its outcome, as they come. The next cell is asked for when a process is free."""
+        numbered = enumerate(cells)
+        running: dict[Future[Outcome], int] = {}
+        while True:
+            for number, cell in islice(numbered, self._jobs - len(running)):
+                running[self._executor.submit(_run, cell)] = number
+            if not running:
+                return
+            done, _ = wait(running, timeout=_ASK_SECONDS, return_when=FIRST_COMPLETED)
             if should_stop():
                 self.stop()
+                numbered = enumerate(())
             for future in done:
                 try:
-                    yield numbers[future], future.result()
+                    yield running.pop(future), future.result()
                 except BrokenProcessPool as error:
                     raise ChildProcessError(
                         "a process died, perhaps for want of memory; the same command goes on, with --jobs 1 in less "

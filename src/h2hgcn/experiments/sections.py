@@ -32,14 +32,7 @@ class Layer:
 
 def read_layer(path: Path) -> Layer:
     """A configuration file; also the ``config.toml`` of a run."""
-    try:
-        sections = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise DataError(f"{path} is not there") from None
-    except IsADirectoryError:
-        raise DataError(f"{path} is a folder; name a TOML file, such as {path / 'config.toml'}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not TOML: {error}") from None
+    sections = read_toml(path)
     for name, value in sections.items():
         if name not in (*SECTIONS, *_RECORDS, "seed"):
             raise DataError(f"{path} has no section {name!r} to give; {suggestion(name, (*SECTIONS, 'seed'))}")
@@ -48,6 +41,18 @@ def read_layer(path: Path) -> Layer:
     settings = {name: value for name, value in sections.items() if name not in _RECORDS}
     settings["data"] = absolute_paths(settings.get("data", {}), path.parent)
     return Layer(str(path), settings)
+
+
+def read_toml(path: Path) -> Sections:
+    """What a file of settings holds."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise DataError(f"{path} is not there") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder; name a TOML file, such as {path / 'config.toml'}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not TOML: {error}") from None
 
 
 def setting(text: str) -> Sections:
