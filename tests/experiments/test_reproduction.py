@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from h2hgcn.errors import DataError
@@ -62,7 +64,7 @@ def test_scores_are_means_in_per_cent_of_the_settings_that_hold(tmp_path):
     runs = runs_of(table, "legacy", 3, ("dim3",), ("hgcn",))
     records = [finished(run, score) for run, score in zip(runs, (0.7, 0.72, 0.74), strict=True)]
     records.append(records[0] | {"hash": "of other settings", "metrics": {"test": {"accuracy": 0.1}}})
-    score = score_of(records, table.row("hgcn"), table.column("dim3"), "legacy", {run.digest for run in runs})
+    score = score_of(records, table.column("dim3"), "legacy", {run.digest for run in runs})
     assert score.mean == pytest.approx(72)
     assert score.deviation == pytest.approx(2)
     assert score.runs == 3
@@ -80,7 +82,7 @@ def test_folds_are_averaged_over_seeds_first():
     table = paper_table("table3")
     runs = runs_of(table, "legacy", 2, ("enzymes",), ("gin",))
     records = [finished(run, 0.5 + 0.01 * run.fold + 0.1 * run.seed) for run in runs]
-    score = score_of(records, table.row("gin"), table.column("enzymes"), "legacy", {run.digest for run in runs})
+    score = score_of(records, table.column("enzymes"), "legacy", {run.digest for run in runs})
     assert score.runs == 10
     assert score.mean == pytest.approx(59.5)
     assert score.deviation == pytest.approx(3.0277, abs=1e-3)
@@ -92,7 +94,7 @@ def test_folds_are_averaged_over_seeds_first():
         (("legacy", 0), "--seeds 0"),
         (("lagacy", 1), "did you mean 'legacy'"),
         (("legacy", 1, ("dim4",)), "table4 has no column 'dim4'"),
-        (("legacy", 1, (), ("hgnc",)), "table4 has no row for the model 'hgnc'"),
+        (("legacy", 1, (), ("hgnc",)), "table4 has no row 'hgnc'"),
     ],
 )
 def test_what_is_not_there(arguments, message):
@@ -103,3 +105,23 @@ def test_what_is_not_there(arguments, message):
 def test_tables_that_are_not_there():
     with pytest.raises(DataError, match="there is no 'table5'"):
         paper_table("table5")
+
+
+def test_variants_that_are_what_was_chosen_share_its_runs():
+    table = paper_table("ablations")
+    asked = ("h2h-gcn", "symmetric", "uniform", "linear")
+    runs = runs_of(table, "legacy", 1, ("cora-lp",), asked)
+    assert [run.row.name for run in runs] == ["h2h-gcn", "symmetric", "uniform"]  # a classifier needs classes
+    chosen, symmetric, uniform = (run.digest for run in runs)
+    assert (chosen == symmetric) != (chosen == uniform)
+    lines = {line[0]: line[3] for line in table_lines(table, [finished(runs[0], 0.9)], "legacy")}
+    assert lines["as tuned"] == "90.0 (1)"
+    assert sorted(lines[table.row(name).title] for name in asked[1:]) == ["", "90.0 (1)", "missing"]
+
+
+def test_the_page_of_results_is_what_the_records_say():
+    """Nothing on it is typed by hand."""
+    root = Path(__file__).parents[2]
+    if not (root / "docs" / "results.md").exists():
+        pytest.skip("the package was installed without its documentation")
+    assert (root / "docs" / "results.md").read_text(encoding="utf-8") == results_page(root / "results")

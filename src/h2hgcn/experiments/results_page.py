@@ -59,8 +59,10 @@ def _markdown(cells: Sequence[str]) -> str:
 
 
 def _cell(table: PaperTable, records: list[Record], row: Row, column: Column, protocol: str) -> str:
+    if not row.has(column):
+        return ""
     paper = row.paper.get(column.id)
-    score = score_of(records, row, column, protocol, _digests(table, records, row, column, protocol))
+    score = score_of(records, column, protocol, _digests(table, records, row, column, protocol))
     ours = MISSING if score is None else shown(score)
     return ours if paper is None else f"{ours} / {paper}"
 
@@ -75,7 +77,6 @@ def shown(score: Score) -> str:
 def _digests(table: PaperTable, records: list[Record], row: Row, column: Column, protocol: str) -> set[str]:
     """The hashes of the settings that hold now: records of others are kept, but not shown."""
     seeds = 1 + max((record["seed"] for record in records), default=0)
-    known = {record["row"] for record in records}
-    if row.model not in known:
+    if column.id not in {record["column"] for record in records}:
         return set()
-    return {run.digest for run in runs_of(table, protocol, seeds, (column.id,), (row.model,))}
+    return {run.digest for run in runs_of(table, protocol, seeds, (column.id,), (row.name,))}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from h2hgcn.experiments.records import Record
-from h2hgcn.experiments.tables import Column, PaperTable, Row
+from h2hgcn.experiments.tables import Column, PaperTable
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,15 @@ class Score:
     seconds: float = 0.0
 
 
-def score_of(records: Iterable[Record], row: Row, column: Column, protocol: str, digests: set[str]) -> Score | None:
-    """The score of a cell by the settings that hold now; None if there is no run."""
+def score_of(records: Iterable[Record], column: Column, protocol: str, digests: set[str]) -> Score | None:
+    """The score of the settings with these hashes; None if there is no run.
+
+    Two rows may have the same settings, and then the same runs: a variant may be what was chosen.
+    """
     own = [
         record
         for record in records
-        if (record["row"], record["column"], record["protocol"]) == (row.model, column.id, protocol)
-        and record["hash"] in digests
+        if (record["column"], record["protocol"]) == (column.id, protocol) and record["hash"] in digests
     ]
     finished = [record for record in own if record["status"] == "finished"]
     if not finished:

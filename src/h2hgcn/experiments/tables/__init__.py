@@ -10,7 +10,7 @@ from h2hgcn.errors import DataError
 from h2hgcn.experiments.sections import Sections
 from h2hgcn.options import suggestion
 
-TABLES = ("table1", "table2", "table3", "table4")
+TABLES = ("table1", "table2", "table3", "table4", "ablations")
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,26 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A model, and what the paper (or ``source``) reports of it in each column, in per cent."""
+    """A model, and what the paper (or ``source``) reports of it in each column, in per cent.
+
+    ``settings`` make it a variant of the model, which needs an ``id`` of its own; ``columns`` are those that it is for,
+    all if there are none.
+    """
 
     model: str
     title: str
+    id: str = ""
+    settings: Sections = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
     paper: Mapping[str, float] = field(default_factory=dict)
     source: str = "Dai et al. 2021"
+
+    @property
+    def name(self) -> str:
+        return self.id or self.model
+
+    def has(self, column: Column) -> bool:
+        return not self.columns or column.id in self.columns
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,7 @@ class PaperTable:
         return _named(name, {column.id: column for column in self.columns}, f"{self.name} has no column")
 
     def row(self, name: str) -> Row:
-        return _named(name, {row.model: row for row in self.rows}, f"{self.name} has no row for the model")
+        return _named(name, {row.name: row for row in self.rows}, f"{self.name} has no row")
 
 
 def paper_table(name: str) -> PaperTable:
