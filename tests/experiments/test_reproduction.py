@@ -7,7 +7,7 @@ from h2hgcn.experiments.cells import Outcome
 from h2hgcn.experiments.records import Records
 from h2hgcn.experiments.reproduction import record_of, runs_of, unfinished
 from h2hgcn.experiments.results_page import results_page, table_lines
-from h2hgcn.experiments.table_cells import score_of
+from h2hgcn.experiments.table_cells import table_scores
 from h2hgcn.experiments.tables import TABLES, paper_table
 from h2hgcn.models import ENCODERS
 from h2hgcn.tasks import TASKS
@@ -64,26 +64,26 @@ def test_scores_are_means_in_per_cent_of_the_settings_that_hold(tmp_path):
     runs = runs_of(table, "legacy", 3, ("dim3",), ("hgcn",))
     records = [finished(run, score) for run, score in zip(runs, (0.7, 0.72, 0.74), strict=True)]
     records.append(records[0] | {"hash": "of other settings", "metrics": {"test": {"accuracy": 0.1}}})
-    score = score_of(records, table.column("dim3"), "legacy", {run.digest for run in runs})
+    score = table_scores(table, records, "legacy").scores["hgcn", "dim3"]
     assert score.mean == pytest.approx(72)
     assert score.deviation == pytest.approx(2)
-    assert score.runs == 3
+    assert len(score.values) == 3
     for record in records:
         Records(tmp_path / "table4.jsonl").add(record)
     lines = table_lines(table, records, "legacy")
     assert next(line for line in lines if line[0] == "HGCN")[:3] == ["HGCN", "72.0 ± 2.0 (3) / 70.8", "missing / 75.4"]
     assert any(line[0] == "no learning: majority class" for line in lines)
     page = results_page(tmp_path)
-    assert "| HGCN | 72.0 ± 2.0 (3) / 70.8 |" in page
-    assert "Table1" not in page  # of which there are no records
+    assert "| HGCN `hgcn` | 72.0 ± 2.0 (3) / 70.8 |" in page
+    assert "Table 1" not in page  # of which there are no records
 
 
 def test_folds_are_averaged_over_seeds_first():
     table = paper_table("table3")
     runs = runs_of(table, "legacy", 2, ("enzymes",), ("gin",))
     records = [finished(run, 0.5 + 0.01 * run.fold + 0.1 * run.seed) for run in runs]
-    score = score_of(records, table.column("enzymes"), "legacy", {run.digest for run in runs})
-    assert score.runs == 10
+    score = table_scores(table, records, "legacy").scores["gin", "enzymes"]
+    assert len(score.values) == 10
     assert score.mean == pytest.approx(59.5)
     assert score.deviation == pytest.approx(3.0277, abs=1e-3)
 

@@ -15,7 +15,10 @@ TABLES = ("table1", "table2", "table3", "table4", "ablations")
 
 @dataclass(frozen=True)
 class Column:
-    """A graph and a task. ``protocols`` are the splits that stand for the paper's (legacy) and a clean protocol."""
+    """A graph and a task. ``protocols`` are the splits that stand for the paper's (legacy) and a clean protocol.
+
+    ``tried`` says what was done to reach the paper's number, where it was not reached.
+    """
 
     id: str
     title: str
@@ -25,6 +28,7 @@ class Column:
     folds: int = 0
     highest: float | None = None
     note: str = ""
+    tried: str = ""
 
 
 @dataclass(frozen=True)
