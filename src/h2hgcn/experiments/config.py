@@ -69,7 +69,8 @@ def read_experiment(flags: Sections, path: Path | None = None) -> Experiment:
     graph = choose_graph(said)
     task_name = _task_name(said, graph)
     model_name = _model_name(said, task_name)
-    preset_name, known = preset(graph.dataset, task_name, model_name)
+    protocol = next((p for layer in reversed(said) if (p := layer.sections.get("task", {}).get("protocol"))), None)
+    preset_name, known = preset(graph.dataset, task_name, model_name, protocol)
     layers = [Layer("defaults", {"model": {"dim": DEFAULT_DIM}}), Layer(f"preset {preset_name}", known), *said]
     task_types = {"name": str, **option_types(TASKS[task_name])}
     model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}

@@ -173,13 +173,15 @@ def open_study(tuning: Tuning) -> Iterator[Study]:
 def write_settings(path: Path, tuning: Tuning, result: TrialResult, comment: str) -> None:
     """The settings of a trial as a configuration file: all that differs from defaults, or that a preset may say."""
     experiment = read_experiment(merged(tuning.flags, result.settings), tuning.config)
-    said = merged(preset(experiment.graph.dataset, experiment.task.name, experiment.model_name)[1], result.settings)
+    task = experiment.task
+    known = preset(experiment.graph.dataset, task.name, experiment.model_name, task.protocol)[1]
+    said = merged(known, {"task": {"protocol": task.protocol}}, result.settings)
     given: dict[str, tuple[Sections, Any]] = {
-        "task": (asdict(experiment.task), type(experiment.task)),
+        "task": (asdict(task), type(task)),
         "model": (experiment.model_options, ENCODERS[experiment.model_name]),
         "training": (asdict(experiment.settings), type(experiment.settings)),
     }
-    sections: Sections = {"data": experiment.graph.options, "task": {"name": experiment.task.name}}
+    sections: Sections = {"data": experiment.graph.options, "task": {"name": task.name}}
     sections["model"] = {"name": experiment.model_name}
     for section, (options, target) in given.items():
         telling = changed_options(options, target).keys() | said.get(section, {}).keys()
