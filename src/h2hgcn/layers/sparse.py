@@ -67,10 +67,7 @@ _LOOPED = (torch.float32, torch.float64)
 def csr_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
     """What ``csr_matmul`` does, for those that nobody traces: the way through PyTorch's dispatcher takes time."""
     if _HAS_FBGEMM and dense.dtype == torch.float32 and dense.dim() == 2 and dense.is_cpu and dense.numel():
-        sums: Tensor = torch.ops.aten._embedding_bag_forward_only(
-            dense.contiguous(), col, crow, False, 0, False, values, True
-        )[0]
-        return sums
+        return torch._embedding_bag_forward_only(dense.contiguous(), col, crow, False, 0, False, values, True)[0]
     if dense.dim() == 1 and dense.is_cpu and dense.dtype in _LOOPED:
         return _vector_product(crow, col, values, dense)
     matrix = torch.sparse_csr_tensor(crow, col, values, (len(crow) - 1, len(dense)), check_invariants=False)
