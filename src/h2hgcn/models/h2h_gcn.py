@@ -115,6 +115,11 @@ class H2HGCN(Pretrained):
         return self.log_curvature.exp()
 
     @property
+    def has_unit_curvature(self) -> bool:
+        """Whether the curvature is -1 for good, so that nothing has to be scaled."""
+        return not self.log_curvature.requires_grad and float(self.log_curvature) == 0
+
+    @property
     def distance_scale(self) -> Tensor:
         """The factor from distances between the points, which lie at curvature -1, to those at curvature ``-c``."""
         return (-0.5 * self.log_curvature).exp()
@@ -158,15 +163,15 @@ class H2HGCN(Pretrained):
             return exp_origin_parts(tangent, self._bound(tangent.dtype))
         hidden = self._stem_output(x).to(self.log_curvature.dtype)
         time, space = exp_origin_parts(hidden, self._bound(hidden.dtype), isinstance(self.stem_activation, nn.ReLU))
-        if not bool(time.detach().sum().isfinite()):
+        if not math.isfinite(time.detach().sum()):
             self._check_finite(hidden, x)
         return time, space
 
     def _goes_straight(self) -> bool:
         """Whether at most a ReLU is between stem and exponential map: no dropout, and a curvature of -1 for good."""
-        if self.log_curvature.requires_grad or torch.compiler.is_compiling() or (self.training and self.dropout):
+        if torch.compiler.is_compiling() or (self.training and self.dropout):
             return False
-        return isinstance(self.stem_activation, (nn.ReLU, nn.Identity)) and float(self.log_curvature) == 0
+        return isinstance(self.stem_activation, (nn.ReLU, nn.Identity)) and self.has_unit_curvature
 
     @torch.no_grad()
     def share_at_bound(self, x: Any) -> float:
