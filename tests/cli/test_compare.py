@@ -19,7 +19,7 @@ def test_models_side_by_side(run, files):
     result = run(*COMMAND, "--jobs", 2)
     assert result.returncode == 0, result.stderr
     assert result.stderr.startswith("gcn, mlp for lp on my, clean split, 2 seeds, to c\n")
-    assert all(name in result.stdout for name in ("model", "test auc", "val", "weights", "s/run"))
+    assert all(name in result.stdout for name in ("model", "test auc", "val", "parameters", "s/run"))
     assert "…" not in result.stdout
     assert "no learning" in result.stdout
     assert "Welch's t-test over seeds" in result.stdout
@@ -31,7 +31,7 @@ def test_models_side_by_side(run, files):
     assert all(len(row["test"]) == 2 for row in told["models"])
     for row in told["models"]:
         trained = json.loads((files / "c" / f"{row['model']}-seed1" / "result.json").read_text())
-        assert row["test"][1] == trained["metrics"]["test"]["auc"]
+        assert row["test"]["1"] == trained["metrics"]["test"]["auc"]
     split = {(files / "c" / f"{model}-seed0" / "config.toml").read_text().split("[task]")[1].split("negatives")[0]
              for model in ("gcn", "mlp")}  # fmt: skip
     assert len(split) == 1

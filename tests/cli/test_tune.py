@@ -18,20 +18,22 @@ def test_settings_are_chosen_and_trained_with(run, files):
     assert result.stderr.startswith("h2h-gcn for lp on my, clean split, 3 trials of 1 run each, to runs/tune-my-lp")
     assert "the best of 3 trials" in result.stdout
     assert "validation auc" in result.stdout
-    trials = json.loads(run(*COMMAND, "--json").stdout)  # nothing is run again
+    told = json.loads(run(*COMMAND, "--json").stdout)  # nothing is run again
+    assert told["metric"] == "auc"
+    trials = told["trials"]
     assert sorted(trial["trial"] for trial in trials) == [0, 1, 2]
     best = files / "runs" / "tune-my-lp-h2h-gcn" / "best.toml"
     assert f"validation auc {trials[0]['validation']:.4f}, the best of 3 trials, seed 0" in best.read_text()
     trained = json.loads(run("train", "--config", best, "--out", "trained", "--json").stdout)
     assert trained["metrics"]["val"]["auc"] == trials[0]["validation"]
-    assert len(json.loads(run(*COMMAND[:-4], "--trials", 4, "--epochs", 3, "--json").stdout)) == 4
+    assert len(json.loads(run(*COMMAND[:-4], "--trials", 4, "--epochs", 3, "--json").stdout)["trials"]) == 4
 
 
 def test_what_flags_say_is_not_searched(run, files):
     (files / "space.toml").write_text("[model]\ndim = [2, 3]\nnum_layers = [1, 2]\n")
     command = ("tune", *GRAPH, "--space", "space.toml", "--trials", 2, "--epochs", 2, "--seeds", 2, "--out", "t")
     told = json.loads(run(*command, "--dim", 5, "--json").stdout)
-    assert all(set(trial["settings"]["model"]) == {"num_layers"} for trial in told)
+    assert all(set(trial["settings"]["model"]) == {"num_layers"} for trial in told["trials"])
     settings = tomllib.loads((files / "t" / "best.toml").read_text())
     assert settings["model"]["dim"] == 5
 

@@ -4,10 +4,12 @@ import pytest
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.cells import Outcome
+from h2hgcn.experiments.chosen_settings import write_settings
 from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.sections import merged
 from h2hgcn.experiments.spaces import Choice, Range
-from h2hgcn.experiments.tuning import Tuning, open_study, write_settings
+from h2hgcn.experiments.study_folder import open_study
+from h2hgcn.experiments.tuning import Tuning
 
 SPACE = {
     ("model", "dim"): Choice((8, 16)),
@@ -91,7 +93,7 @@ def test_the_best_settings_as_a_file_are_those_of_the_trial(tmp_path):
     results, _ = carry_out(tuning, 12)
     for result in results:
         write_settings(tmp_path / "best.toml", tuning, result, "chosen\nby a test")
-        assert (tmp_path / "best.toml").read_text().startswith("# chosen\n# by a test\n[data]\n")
+        assert (tmp_path / "best.toml").read_text().startswith("# chosen\n# by a test\nseed = 0\n\n[data]\n")
         by_file = read_experiment({}, tmp_path / "best.toml")
         assert by_file.digest == read_experiment(merged(tuning.flags, result.settings)).digest
         assert by_file.settings.epochs == 7
@@ -99,10 +101,14 @@ def test_the_best_settings_as_a_file_are_those_of_the_trial(tmp_path):
 
 def test_folders_of_other_studies_and_of_other_processes(tmp_path):
     carry_out(Tuning({}, SPACE, tmp_path), 1)
-    with pytest.raises(DataError, match="holds a study of other settings"):
+    with pytest.raises(DataError, match="holds a study with other settings;"):
         carry_out(Tuning({"training": {"epochs": 7}}, SPACE, tmp_path), 1)
-    with pytest.raises(DataError, match="holds a study of other settings"):
+    with pytest.raises(DataError, match="holds a study with another search space;"):
         carry_out(Tuning({}, SPACE | {("model", "dim"): Choice((2,))}, tmp_path), 1)
+    with pytest.raises(DataError, match="holds a study with other data;"):
+        carry_out(Tuning({}, SPACE, tmp_path, fingerprint="of a file that was changed"), 1)
+    with pytest.raises(DataError, match="holds a study with other seeds;"):
+        carry_out(Tuning({}, SPACE, tmp_path, num_seeds=2), 1)
     tuning = Tuning({}, SPACE, tmp_path)
     with open_study(tuning), pytest.raises(DataError, match="another process tunes in"), open_study(tuning):
         pass
