@@ -28,8 +28,9 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         part.replace(path)
         _sync_folder(path.parent)
     except BaseException as error:
-        part.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename == str(part):
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and str(error.filename) == str(part):
             error.filename = str(path)  # the name that the caller knows
         raise
 

@@ -96,11 +96,12 @@ def tune(
     searched = searched if space is not None else without_idle(searched, base)
     opened = open_graph(base.graph, data)
     # what is strange about the data is said once, here
-    metric = base.task.bind(opened).selection_metric
+    problem = base.task.bind(opened)
+    metric = problem.selection_metric
     place = out or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
     tuning = Tuning(flags, searched, place, seeds, files, data, fingerprint(opened))
     if space is not None:
-        check_space(tuning, str(space))
+        check_space(tuning, str(space), problem.in_features)
     with open_study(tuning) as study:
         stderr.print(
             f"{base.model_name} for {base.task.name} on {base.graph.name}, {base.task.protocol} split, "

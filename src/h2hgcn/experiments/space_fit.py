@@ -13,7 +13,7 @@ from h2hgcn.tasks.graph_classification import pools
 from h2hgcn.training.seeds import torch_seeded
 
 # Enough for any model to be made.
-_FEATURES, _NODES, _CLASSES = 64, 10, 3
+_NODES, _CLASSES = 10, 3
 
 _CENTROIDS = ("task", "num_centroids")
 
@@ -30,11 +30,12 @@ def without_idle(space: Space, base: Experiment) -> Space:
     return space if used else {place: dimension for place, dimension in space.items() if place != _CENTROIDS}
 
 
-def check_space(tuning: Tuning, origin: str) -> None:
-    """Raises unless a model can be made with every choice and with both ends of every range."""
+def check_space(tuning: Tuning, origin: str, in_features: int) -> None:
+    """Raises unless a model of so many features can be made with every choice and with both ends of every range."""
     for place, dimension in tuning.space.items():
         for value in _ends(dimension):
-            problems = [_problem(tuning, merged(others, _section(place, value))) for others in _surroundings(tuning)]
+            chosen = [merged(others, _section(place, value)) for others in _surroundings(tuning)]
+            problems = [_problem(tuning, settings, in_features) for settings in chosen]
             if all(problems):
                 section, option = place
                 raise DataError(f"{origin}: [{section}] {option} = {value}: {problems[0]}")
@@ -47,13 +48,13 @@ def _surroundings(tuning: Tuning) -> Iterator[Sections]:
         yield merged(*(_section(place, _ends(dimension)[end]) for place, dimension in tuning.space.items()))
 
 
-def _problem(tuning: Tuning, settings: Sections) -> str | None:
+def _problem(tuning: Tuning, settings: Sections, in_features: int) -> str | None:
     """Why there is no model with these settings, if there is none."""
     try:
         experiment = read_experiment(merged(tuning.flags, settings), tuning.files)
         with torch_seeded(0):
-            encoder = experiment.encoder(_FEATURES, num_nodes=_NODES)
-            experiment.task.assemble(encoder, _FEATURES, _CLASSES)
+            encoder = experiment.encoder(in_features, num_nodes=_NODES)
+            experiment.task.assemble(encoder, in_features, _CLASSES)
     except (ValueError, TypeError) as error:
         return str(error)
     return None
