@@ -140,6 +140,8 @@ def test_what_has_not_learnt_is_never_the_best():
     table = table_of({"a": [], "b": [0.7, 0.8]}, outcomes=lucky)
     assert [(row.model, row.learnt) for row in table.rows] == [("b", True), ("a", False)]
     assert table.best.model == "b"
+    reversed_links = table_of({"a": [0.4, 0.45], "b": [0.3, 0.35]})  # by their test scores; validation is fine
+    assert reversed_links.best is None
     table = table_of({"a": []}, outcomes=lucky)
     assert table.best is None
     assert table.rows[0].p_value is None

@@ -103,7 +103,9 @@ def _has_learnt(row: Row, metric: str, majority: float | None) -> bool:
     """Whether links are ranked better than by lot, or classes told better than by always saying the same."""
     if row.mean is None or row.val_mean is None:
         return False
-    return row.val_mean > 0.5 if metric == "auc" else majority is None or row.mean > majority
+    if metric == "auc":
+        return min(row.val_mean, row.mean) > 0.5
+    return majority is None or row.mean > majority
 
 
 def _mean(scores: Mapping[int, float | None]) -> float | None:
