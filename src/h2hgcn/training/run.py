@@ -176,7 +176,7 @@ class Run:
         pairs = torch.tensor([[number, other] for other in found.nodes.tolist()])
         decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
         probabilities: list[float | None] = [None] * k
-        scale = float(self.model.distance_scale)
+        scale = float(torch.as_tensor(self.model.distance_scale).detach())
         if decoder is not None:
             with torch.no_grad():
                 logits = decoder(self.embeddings.to(self.device), pairs.to(self.device), self.model.distance_scale)
