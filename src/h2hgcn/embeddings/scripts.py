@@ -19,7 +19,9 @@ def bundle(modules: Mapping[str, str], entry: str) -> str:
     parts = [_EXPORT.sub("", _IMPORT.sub("", modules[name])) for name in order]
     for name, part in zip(order, parts, strict=True):
         if re.search(r"^(import|export)\b", part, re.MULTILINE):
-            raise ValueError(f"{name} imports or exports in a way that cannot be bundled; see h2hgcn.embeddings.scripts")
+            raise ValueError(
+                f"{name} imports or exports in a way that cannot be bundled; see h2hgcn.embeddings.scripts"
+            )
     _refuse_same_names(order, parts)
     return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
 

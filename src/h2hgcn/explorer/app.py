@@ -97,7 +97,11 @@ def _add_data(app: FastAPI, scene: Scene) -> None:
         return Response(payload.part(name, start, count), media_type="application/octet-stream")
 
     # not a coroutine: distances take a while, and the others need not wait
-    @app.get("/api/nodes/{node}/{kind}", summary="The nodes nearest to one, or its likeliest missing links", responses=_REFUSED)
+    @app.get(
+        "/api/nodes/{node}/{kind}",
+        summary="The nodes nearest to one, or its likeliest missing links",
+        responses=_REFUSED,
+    )
     def near(
         node: Annotated[int, Path(ge=0, le=2**40)],
         kind: Literal["neighbors", "links"],

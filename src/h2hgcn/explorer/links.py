@@ -23,7 +23,8 @@ class Links:
         return len(self.targets) // 2
 
     def degrees(self) -> NDArray[np.int64]:
-        return np.diff(self.offsets.astype(np.int64))
+        ends = self.offsets.astype(np.int64)
+        return ends[1:] - ends[:-1]
 
     def of(self, node: int) -> NDArray[np.uint32]:
         return self.targets[self.offsets[node] : self.offsets[node + 1]]

@@ -54,7 +54,9 @@ def make_scene(
     """
     kind = check_coordinates(space)
     if kind == "euclidean":
-        raise DataError("the points are Euclidean, and the explorer walks on the Poincaré disk; train a hyperbolic model")
+        raise DataError(
+            "the points are Euclidean, and the explorer walks on the Poincaré disk; train a hyperbolic model"
+        )
     array = check_points(points, kind)
     dim = array.shape[1] - (kind == "lorentz")
     projection = project_to_disk(array, kind, center=dim > 2)

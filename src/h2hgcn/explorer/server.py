@@ -56,7 +56,12 @@ def make_server(scene: Scene, ready: Callable[[], None] = lambda: None) -> uvico
 
 def serve(scene: Scene, opened: socket.socket, *, browser: bool) -> None:
     """Answers until somebody interrupts it."""
-    server = make_server(scene, lambda: webbrowser.open(address_of(opened)) and None if browser else None)
+
+    def show() -> None:
+        if browser:
+            webbrowser.open(address_of(opened))
+
+    server = make_server(scene, show)
     try:
         server.run(sockets=[opened])
     except KeyboardInterrupt:  # is how people end it

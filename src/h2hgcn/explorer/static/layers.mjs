@@ -25,14 +25,13 @@ export function drawBelow(context, place, scene, look) {
 
 /** Circles at hyperbolic distances 1, 2, 3, ... of the middle. */
 function drawRings(context, { left, top, scale }, look) {
-  context.strokeStyle = look.rule;
-  context.fillStyle = look.quiet;
-  context.lineWidth = 1;
   context.font = look.small;
   context.textAlign = "center";
   context.textBaseline = "middle";
   for (let distance = 1; distance <= 5; distance += 1) {
     const radius = scale * Math.tanh(distance / 2);
+    context.strokeStyle = look.rule;
+    context.lineWidth = 1;
     context.beginPath();
     context.arc(left, top, radius, 0, 2 * Math.PI);
     context.stroke();
@@ -45,6 +44,7 @@ function drawOrigin(context, { left, top, scale }, { view }, look) {
   const [x, y] = apply(view, 0, 0);
   const [u, v] = [left + scale * x, top - scale * y];
   context.strokeStyle = look.quiet;
+  context.lineWidth = 1;
   context.beginPath();
   for (const [dx, dy] of [[6, 0], [0, 6]]) {
     context.moveTo(u - dx, v - dy);

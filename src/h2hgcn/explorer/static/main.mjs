@@ -84,6 +84,11 @@ async function complete(explorer, source, about) {
   makeSearch(ids, (node) => explorer.columns.text(label, node) ?? "", (node) => explorer.choose(node));
 }
 
+/** Notes when the first picture is on the screen: two frames after it was asked for, one has been shown. */
+function markPicture() {
+  requestAnimationFrame(() => requestAnimationFrame(() => performance.mark("first-picture")));
+}
+
 async function start() {
   const source = openSource();
   const about = await source.about();
@@ -93,9 +98,7 @@ async function start() {
   const explorer = new Explorer(about, source, columns, stage);
   makeTheme((look) => stage.setLook(look));
   await explorer.colourBy(0);
-  stage.draw();
-  stage.renderer.finish();
-  performance.mark("first-picture");
+  markPicture();
   byId("status").textContent = "";
   connect(explorer, stage);
   document.documentElement.dataset.renderer = stage.renderer.name;

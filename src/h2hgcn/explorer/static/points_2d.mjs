@@ -38,8 +38,6 @@ export class Points2D {
     }
   }
 
-  finish() {}
-
   #dots(wanted, radius, size) {
     const { canvas, context, seen, shades, flags } = this;
     for (const shade of new Set(shades)) {
@@ -47,7 +45,7 @@ export class Points2D {
       for (let node = 0; node < shades.length; node += 1) {
         if (shades[node] !== shade || (wanted >= 0 && flags[node] !== wanted)) continue;
         const [x, y] = [seen[2 * node], seen[2 * node + 1]];
-        const wide = size * (0.5 + 0.5 * Math.max(0, 1 - x * x - y * y));
+        const wide = size * (0.35 + 0.65 * Math.max(0, 1 - x * x - y * y));
         context.fillRect(canvas.width / 2 + radius * x - wide / 2, canvas.height / 2 - radius * y - wide / 2, wide, wide);
       }
     }

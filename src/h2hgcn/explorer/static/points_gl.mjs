@@ -18,7 +18,7 @@ void main() {
   vec2 under = vec2(b.x * point.x + b.y * point.y, b.x * point.y - b.y * point.x) + vec2(a.x, -a.y);
   vec2 seen = vec2(dot(top, under), top.y * under.x - top.x * under.y) / dot(under, under);
   float depth = max(0.0, 1.0 - dot(seen, seen));
-  drawn = size * (0.5 + 0.5 * depth);
+  drawn = size * (0.35 + 0.65 * depth);
   gl_PointSize = drawn + 1.0;
   bool shown = wanted < 0.0 || abs(flag - wanted) < 0.5;
   gl_Position = shown ? vec4(seen * scale, 0.0, 1.0) : vec4(2.0, 2.0, 2.0, 1.0);
@@ -96,11 +96,6 @@ export class PointsGL {
       gl.uniform1f(places.strength, strength);
       gl.drawArrays(gl.POINTS, 0, this.count);
     }
-  }
-
-  /** Waits until all is drawn, for those who measure. */
-  finish() {
-    this.gl.readPixels(0, 0, 1, 1, this.gl.RGBA, this.gl.UNSIGNED_BYTE, new Uint8Array(4));
   }
 
   #prepare() {

@@ -46,7 +46,7 @@ function circles(stage, shades, table) {
   const groups = new Map();
   for (const node of nearestNodes(seen)) {
     const [x, y] = [seen[2 * node], seen[2 * node + 1]];
-    const radius = (stage.dot / 2) * (1 - 0.5 * Math.min(1, x * x + y * y));
+    const radius = (stage.dot / 2) * (1 - 0.65 * Math.min(1, x * x + y * y));
     const circle = `<circle cx="${(left + scale * x).toFixed(1)}" cy="${(top - scale * y).toFixed(1)}" r="${radius.toFixed(1)}"/>`;
     const colour = table[shades[node]];
     if (!groups.has(colour)) groups.set(colour, []);

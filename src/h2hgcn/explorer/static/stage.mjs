@@ -9,7 +9,7 @@ import { PointsGL } from "./points_gl.mjs";
 import { IDENTITY, approaching, centred, compose, inverse, reach } from "./view.mjs";
 
 const MOST_EDGES = 2500;
-const MARGIN = 26;
+const MARGIN = 20;
 const STEP = 0.3; // so far a view may go before other edges are chosen
 const PICK = 10; // pixels between the pointer and a point that it means
 
@@ -111,7 +111,7 @@ export class Stage {
 
   /** The width of a point in the middle. */
   get dot() {
-    return Math.max(2.4, 12.5 - 2 * Math.log10(this.frame.count)) * Math.max(1, this.zoom) ** 0.4;
+    return Math.max(3, 16 - 2.5 * Math.log10(this.frame.count)) * Math.max(1, this.zoom) ** 0.4;
   }
 
   draw() {
