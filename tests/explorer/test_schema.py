@@ -1,24 +1,23 @@
 """The server keeps what its OpenAPI schema promises, whatever it is asked."""
 
-import hypothesis
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
 import pytest
 
-schemathesis = pytest.importorskip("schemathesis")
+
+def test_answers_are_those_of_the_schema(address, tmp_path):
+    program = Path(sys.executable).with_name("schemathesis")
+    if not program.exists():
+        pytest.skip("schemathesis is not installed, which asks the server all kinds of questions")
+    command = [program, "run", f"{address}api/schema.json", "--max-examples=12", "--seed=1", "--no-color"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=200)
+    assert result.returncode == 0, result.stdout
+    assert "3 passed" in result.stdout
 
 
-@pytest.fixture(scope="module")
-def promised(address):
-    return schemathesis.openapi.from_url(f"{address}api/schema.json")
-
-
-schema = schemathesis.pytest.from_fixture("promised")
-
-
-@schema.parametrize()
-@hypothesis.settings(max_examples=60, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
-def test_answers_are_those_of_the_schema(case):
-    case.call_and_validate()
-
-
-def test_the_schema_has_every_question(promised):
-    assert set(promised.raw_schema["paths"]) == {"/api/about", "/api/buffers/{name}", "/api/nodes/{node}/{kind}"}
+def test_the_schema_has_every_question(address):
+    paths = httpx.get(f"{address}api/schema.json").json()["paths"]
+    assert set(paths) == {"/api/about", "/api/buffers/{name}", "/api/nodes/{node}/{kind}"}

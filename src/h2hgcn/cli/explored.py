@@ -1,6 +1,5 @@
 """What the explorer shows: a run with all it knows, or points from a file."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,7 @@ def _scene_of_run(path: Path) -> Scene:
         run.data.edge_index.numpy() if whole else None,
         {**read.extra, **(_predictions(run) if whole and run.task.name == "nc" else {})},
         title=f"{data} by {run.config['model']['name']}",
-        probabilities=_decoder(run) if whole else None,
+        probabilities=run.link_probabilities if whole else None,
         distance_scale=float(run.model.distance_scale),
     )
 
@@ -56,14 +55,9 @@ def _predictions(run: "Run") -> dict[str, Any]:
     return {"prediction": classes[number.numpy()], "confidence": sure.numpy()}
 
 
-def _decoder(run: "Run") -> Any:
-    def probabilities(pairs: NDArray[np.int64]) -> Sequence[float] | None:
-        return run.link_probabilities(pairs)
-
-    return probabilities
-
-
 def _scene_of_file(path: Path, edges: str | None, coordinates: str | None) -> Scene:
+    if not path.exists():
+        raise DataError(f"{path} does not exist; give the folder of a run, or a file of embeddings")
     read = read_embeddings(path, coordinates)
     graph = None if edges is None else open_own_graph(edges)
     try:

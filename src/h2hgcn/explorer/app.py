@@ -88,7 +88,7 @@ def _add_data(app: FastAPI, scene: Scene) -> None:
         responses=_REFUSED | _BINARY,
     )
     async def buffer(
-        name: Annotated[str, Path(max_length=40)],
+        name: Annotated[str, Path(max_length=40, examples=["points", "id_text"])],
         start: Annotated[int, Query(ge=0, le=2**40)] = 0,
         count: Annotated[int, Query(ge=1, le=MAX_ITEMS)] = MAX_ITEMS,
     ) -> Response:
