@@ -1,4 +1,4 @@
-"""A headless Chromium for measurements and screenshots."""
+"""A headless Chromium, for measurements, screenshots and tests."""
 
 import os
 import shutil
@@ -6,13 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import sync_playwright
-
-# software WebGL where there is no card, and none of the requests that a browser makes of its own accord
+# Software WebGL, on a processor that draws the rest of the page, too; and none of the requests that a browser makes of
+# its own accord.
 FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --use-angle=swiftshader --enable-unsafe-swiftshader"
-).split()
+    "--no-sandbox",
+    "--disable-gpu",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 
 def find_chromium() -> str | None:
@@ -22,6 +28,8 @@ def find_chromium() -> str | None:
 
 @contextmanager
 def open_browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         try:

@@ -1,21 +1,13 @@
 """A server in a thread, and a browser to look at it."""
 
-import os
-import shutil
 import threading
 import time
 
 import pytest
+from chromium import find_chromium, open_browser
 from scenes import tree_scene
 
 from h2hgcn.explorer.server import address_of, make_server, open_port
-
-CHROMIUM = os.environ.get("H2HGCN_CHROMIUM") or shutil.which("chromium")
-# software WebGL, and none of the requests that a browser makes of its own accord
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --use-angle=swiftshader --enable-unsafe-swiftshader"
-).split()
 
 
 @pytest.fixture(scope="session")
@@ -52,13 +44,11 @@ def address(scene, serve):
 
 @pytest.fixture(scope="session")
 def browser():
-    if CHROMIUM is None:
+    if find_chromium() is None:
         pytest.skip("there is no Chromium: apt-get install chromium, or set H2HGCN_CHROMIUM to one")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    pytest.importorskip("playwright.sync_api")
+    with open_browser() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,13 @@ from scenes import tree_scene
 from h2hgcn.errors import DataError
 from h2hgcn.explorer import export, make_scene, write_page
 
-HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<!--", "&quot;\"'", "\u2028\U0001f600\x00"]
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<!--",
+    "&quot;\"'",
+    "\u2028\U0001f600\x00",
+]
 
 
 def held(path):
@@ -69,7 +76,13 @@ def test_a_drag_in_the_file_is_the_mobius_translation(open_page, tmp_path):
 def test_hostile_texts_stay_texts(open_page, tmp_path):
     points = np.random.default_rng(0).uniform(-0.5, 0.5, (5, 2))
     scene = make_scene(
-        points, HOSTILE, labels=HOSTILE, space="poincare", edges=[[0, 1], [1, 2]], extra={HOSTILE[1]: HOSTILE}, title=HOSTILE[0]
+        points,
+        HOSTILE,
+        labels=HOSTILE,
+        space="poincare",
+        edges=[[0, 1], [1, 2]],
+        extra={HOSTILE[1]: HOSTILE},
+        title=HOSTILE[0],
     )
     page = open_page(write_page(tmp_path / "page.html", scene).as_uri())
     assert page.inner_text("#title") == HOSTILE[0]
@@ -91,3 +104,11 @@ def test_large_graphs_go_without_lists(open_page, tmp_path, monkeypatch):
 def test_other_endings_are_refused(tmp_path, scene):
     with pytest.raises(DataError, match=r"end the name with \.html"):
         write_page(tmp_path / "page.txt", scene)
+
+
+def test_the_documentation_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "explorer.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    exec(compile(code, str(page), "exec"), {})
+    assert held(tmp_path / "ring.html")["about"]["links"] == 11

@@ -212,7 +212,9 @@ def test_lasso_and_ids(open_page, address):
     with page.expect_download() as saved:
         page.click("#save-ids")
     ids = saved.value.path().read_text().split()
-    disk = page.evaluate("fetch('api/buffers/points').then((a) => a.arrayBuffer()).then((b) => [...new Float64Array(b)])")
+    disk = page.evaluate(
+        "fetch('api/buffers/points').then((a) => a.arrayBuffer()).then((b) => [...new Float64Array(b)])"
+    )
     inside = [f"n{k}" for k, x in enumerate(disk[::2]) if x < 0.01]
     assert sorted(ids) == sorted(inside)
     assert page.inner_text("#selected") == f"{len(inside)} of 121 nodes selected"
@@ -270,3 +272,23 @@ def test_without_webgl_the_points_are_drawn_all_the_same(open_page, spots):
     assert page.get_attribute("html", "data-renderer") == "canvas, without WebGL"
     for colour, point in SPOTS.items():
         near(spot(page, colour), to_screen(page, point))
+
+
+def test_many_points_are_all_there_when_the_hand_rests(open_page, serve):
+    angles = np.linspace(0, 2 * np.pi, 60_000, endpoint=False)
+    radii = np.tanh(np.tile([1.0, 2.0, 3.0], 20_000) / 2)
+    points = np.column_stack([radii * np.cos(angles), radii * np.sin(angles)])
+    page = open_page(serve(make_scene(points, range(60_000), space="poincare")))
+    before = picture(page)
+    place = to_screen(page, 0.2 + 0.1j)
+    box = stage_box(page)
+    page.mouse.move(box["x"] + place.real, box["y"] + place.imag)
+    page.mouse.down()
+    for k in (40, 80, 0):  # back to where it began
+        page.mouse.move(box["x"] + place.real + k, box["y"] + place.imag, steps=4)
+    page.mouse.up()
+    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    page.locator("#stage[data-thin='1']").wait_for()
+    page.wait_for_timeout(300)
+    settle(page)
+    assert (np.abs(picture(page) - before).max(2) > 40).mean() < 1e-3

@@ -12,8 +12,8 @@ import pytest
 from scenes import tree_scene
 
 from h2hgcn.errors import DataError
-from h2hgcn.explorer.app import MAX_ITEMS
 from h2hgcn.explorer import server as server_module
+from h2hgcn.explorer.app import MAX_ITEMS
 from h2hgcn.explorer.server import HOST, USUAL_PORT, open_port
 
 
@@ -106,9 +106,21 @@ def test_other_methods_are_refused(client, method):
     assert client.request(method, "/api/about").status_code == 405
 
 
-@pytest.mark.parametrize("path", ["/../../etc/passwd", "/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py",
-                                  "/static/....//app.py", "/static//etc/passwd", "/static/..\\app.py", "//etc/passwd",
-                                  "/api/buffers/..%2f..%2fpyproject.toml", "/static/%2fetc%2fpasswd"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../etc/passwd",
+        "/static/../app.py",
+        "/static/..%2fapp.py",
+        "/static/%2e%2e/app.py",
+        "/static/....//app.py",
+        "/static//etc/passwd",
+        "/static/..\\app.py",
+        "//etc/passwd",
+        "/api/buffers/..%2f..%2fpyproject.toml",
+        "/static/%2fetc%2fpasswd",
+    ],
+)
 def test_no_path_leads_to_a_file(address, path):
     answer = raw(address, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
     status, body = answer.split(b"\r\n", 1)[0], answer.split(b"\r\n\r\n", 1)[1]
@@ -191,9 +203,8 @@ def test_a_failure_is_one_sentence_and_no_traceback(serve, monkeypatch, capfd):
 
 
 def test_a_port_in_use_is_said():
-    with open_port(0) as taken:
-        with pytest.raises(DataError, match="is in use; choose another with --port"):
-            open_port(taken.getsockname()[1])
+    with open_port(0) as taken, pytest.raises(DataError, match="is in use; choose another with --port"):
+        open_port(taken.getsockname()[1])
     with open_port() as first, open_port() as second:
         assert {first.getsockname()[0], second.getsockname()[0]} == {HOST}
         assert first.getsockname()[1] != second.getsockname()[1] != USUAL_PORT

@@ -11,6 +11,7 @@ const { blended, colouring, scaleOf } = await load("colours.mjs");
 const { histogram, wayUp } = await load("hierarchy.mjs");
 const { isInside, nodesInside } = await load("lasso.mjs");
 const { read, written } = await load("hash.mjs");
+const { Pace } = await load("pace.mjs");
 const { apply, compose, step } = await load("view.mjs");
 
 test("a geodesic meets the boundary at right angles and both points", () => {
@@ -117,4 +118,21 @@ test("an address that makes no sense restores nothing", () => {
     assert.deepEqual(read(hash), none, hash);
   }
   assert.equal(read("#zoom=1e9").zoom, 60);
+});
+
+test("slow frames thin out what is drawn in motion, quick ones bring it back", () => {
+  const pace = new Pace(100_000, () => {});
+  pace.moving = true;
+  for (let k = 0; k < 9; k += 1) pace.took(100);
+  assert.equal(pace.share, 31);
+  for (let k = 0; k < 60; k += 1) pace.took(10);
+  assert.equal(pace.share, 8);
+  for (let k = 0; k < 300; k += 1) pace.took(10);
+  assert.equal(pace.share, 1);
+  pace.took(100);
+  pace.moving = false;
+  assert.equal(pace.share, 1);
+  const few = new Pace(1000, () => {});
+  few.move();
+  assert.equal(few.moving, false);
 });

@@ -28,21 +28,21 @@ export class Points2D {
     this.table = colours;
   }
 
-  draw({ rest, radius, size, selected }) {
+  draw({ rest, radius, size, selected, thin }) {
     const { canvas, context } = this;
     moved(rest, this.near, this.seen);
     context.clearRect(0, 0, canvas.width, canvas.height);
     for (const [wanted, strength] of selected ? [[0, 0.18], [1, 1]] : [[-1, 0.92]]) {
       context.globalAlpha = strength;
-      this.#dots(wanted, radius, size);
+      this.#dots(wanted, radius, size, thin);
     }
   }
 
-  #dots(wanted, radius, size) {
+  #dots(wanted, radius, size, thin) {
     const { canvas, context, seen, shades, flags } = this;
     for (const shade of new Set(shades)) {
       context.fillStyle = this.table[shade];
-      for (let node = 0; node < shades.length; node += 1) {
+      for (let node = 0; node < shades.length; node += thin) {
         if (shades[node] !== shade || (wanted >= 0 && flags[node] !== wanted)) continue;
         const [x, y] = [seen[2 * node], seen[2 * node + 1]];
         const wide = size * (0.35 + 0.65 * Math.max(0, 1 - x * x - y * y));

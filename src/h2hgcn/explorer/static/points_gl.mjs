@@ -81,9 +81,11 @@ export class PointsGL {
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
   }
 
-  /** `radius` is the disk's, in pixels of the canvas; with `selected`, what is not selected is faint. */
-  draw({ rest, radius, size, ground, selected }) {
+  /** `radius` is the disk's, in pixels of the canvas; with `selected`, what is not selected is faint; one point of
+   * `thin` is drawn. */
+  draw({ rest, radius, size, ground, selected, thin }) {
     const { gl, canvas, places } = this;
+    for (const place of [0, 1, 2]) this.#point(place, thin);
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clear(gl.COLOR_BUFFER_BIT);
     gl.uniform2f(places.a, rest[0], rest[1]);
@@ -94,7 +96,7 @@ export class PointsGL {
     for (const [wanted, strength] of selected ? [[0, 0.18], [1, 1]] : [[-1, 0.92]]) {
       gl.uniform1f(places.wanted, wanted);
       gl.uniform1f(places.strength, strength);
-      gl.drawArrays(gl.POINTS, 0, this.count);
+      gl.drawArrays(gl.POINTS, 0, Math.ceil(this.count / thin));
     }
   }
 
@@ -127,7 +129,14 @@ export class PointsGL {
     gl.bindBuffer(gl.ARRAY_BUFFER, this.stores[place]);
     gl.bufferData(gl.ARRAY_BUFFER, numbers, usage);
     gl.enableVertexAttribArray(place);
-    gl.vertexAttribPointer(place, width, type, false, 0, 0);
+  }
+
+  /** Every so manieth entry of a buffer: its stride says so, and nothing is copied. */
+  #point(place, thin) {
+    const { gl } = this;
+    const [numbers, width, type] = this.given[place];
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.stores[place]);
+    gl.vertexAttribPointer(place, width, type, false, thin * width * numbers.BYTES_PER_ELEMENT, 0);
   }
 
   /** A card may lose everything, on a laptop that slept, say; it gets it again. */

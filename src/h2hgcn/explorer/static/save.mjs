@@ -13,6 +13,7 @@ export function pngOf(stage) {
   const context = canvas.getContext("2d");
   context.fillStyle = stage.look.ground;
   context.fillRect(0, 0, canvas.width, canvas.height);
+  stage.pace.moving = false;
   stage.draw(); // what a card has drawn is gone when the frame is over
   for (const layer of [below, stage.renderer.canvas, above]) context.drawImage(layer, 0, 0);
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));

@@ -4,6 +4,7 @@ import { Grid } from "./grid.mjs";
 import { LEAST_ZOOM, MOST_ZOOM } from "./hash.mjs";
 import { drawAbove, drawBelow } from "./layers.mjs";
 import { edgesAround } from "./links.mjs";
+import { Pace } from "./pace.mjs";
 import { Points2D } from "./points_2d.mjs";
 import { PointsGL } from "./points_gl.mjs";
 import { IDENTITY, approaching, centred, compose, inverse, reach } from "./view.mjs";
@@ -27,6 +28,7 @@ export class Stage {
     this.zoom = 1;
     this.scene = { frame: this.frame, edges: [], ownEdges: [], way: [], named: [], focus: -1, hover: -1, lasso: null };
     this.onmove = () => {};
+    this.pace = new Pace(this.frame.count, () => this.ask());
     middle.addEventListener("restored", () => this.ask());
     new ResizeObserver(() => this.#resize()).observe(root);
     this.#resize();
@@ -41,6 +43,7 @@ export class Stage {
     this.view = view;
     this.zoom = Math.max(LEAST_ZOOM, Math.min(MOST_ZOOM, zoom));
     this.onmove();
+    this.pace.move();
     this.ask();
   }
 
@@ -129,8 +132,10 @@ export class Stage {
     }
     this.renderer.draw({
       rest: this.frame.rest(this.view), radius: this.place.scale * this.ratio, size: this.dot * this.ratio,
-      ground: this.look.raised, selected: this.selected,
+      ground: this.look.raised, selected: this.selected, thin: this.pace.share,
     });
+    this.pace.drawn();
+    this.root.dataset.thin = this.pace.share; // for those who measure
   }
 
   setColours({ shades, table }) {
