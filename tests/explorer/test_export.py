@@ -63,8 +63,8 @@ def test_it_works_from_disk(open_page, tmp_path, scene):
 
 
 def test_a_drag_in_the_file_is_the_mobius_translation(open_page, tmp_path):
-    point = 0.3 + 0.2j
-    scene = make_scene([[0.3, 0.2]], ["a"], space="poincare", labels=["x"])
+    point = 0.5 + 0.4j
+    scene = make_scene([[0.5, 0.4]], ["a"], space="poincare", labels=["x"])
     page = open_page(write_page(tmp_path / "one.html", scene).as_uri())
     begin, end = to_screen(page, 0.1 - 0.1j), to_screen(page, -0.3 + 0.4j)
     drag_mouse(page, begin, end)

@@ -292,3 +292,14 @@ def test_many_points_are_all_there_when_the_hand_rests(open_page, serve):
     page.wait_for_timeout(300)
     settle(page)
     assert (np.abs(picture(page) - before).max(2) > 40).mean() < 1e-3
+
+
+def test_a_crowd_about_the_middle_is_seen_larger(open_page, serve):
+    small = {colour: point / 4 for colour, point in SPOTS.items()}
+    page = open_page(serve(spots_scene(small)))
+    zoom = 0.8 / abs(small["green"])
+    near(spot(page, "orange"), to_screen(page, small["orange"], zoom))
+    page.click("#zoom-out")
+    page.click("#home")
+    settle(page)
+    near(spot(page, "orange"), to_screen(page, small["orange"], zoom))

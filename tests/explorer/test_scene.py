@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from samples import random_points
 from scenes import tree, tree_scene
 
@@ -100,3 +101,14 @@ def test_the_payload_describes_its_buffers(scene):
     assert text[offsets[12] : offsets[13]] == b"n12"
     assert [column["name"] for column in payload.about["columns"]] == ["label", "radius", "degree", "weight", "parity"]
     assert payload.part("points", 2, 2) == scene.points[1].tobytes()
+
+
+def test_nearest_where_products_are_rounded():
+    """At a radius of 17 the product of float64 numbers tells close points apart no more; distances still do."""
+    angles = 1.0 + 2 * np.arcsinh(np.sinh(np.arange(40) / 80) / np.sinh(17))
+    space = np.sinh(17) * np.column_stack([np.cos(angles), np.sin(angles)])
+    points = np.column_stack([np.sqrt(1 + (space**2).sum(1)), space])
+    scene = make_scene(points, range(40))
+    distances = lorentz.distance(*(torch.from_numpy(part) for part in (points[:1], points))).numpy()
+    found = scene.nearest.near("neighbors", 0, 5)
+    assert [entry["node"] for entry in found] == np.argsort(distances, kind="stable")[1:6].tolist()

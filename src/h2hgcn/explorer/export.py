@@ -19,7 +19,7 @@ from h2hgcn.explorer.payload import Payload, make_payload, with_buffers
 from h2hgcn.explorer.scene import Scene
 
 # Lists of neighbours are made for every node of so many; for more it would take minutes and megabytes.
-MAX_LISTED = 5_000
+MAX_LISTED = 20_000
 LISTED = 10
 
 
@@ -79,7 +79,7 @@ def _with_lists(scene: Scene, payload: Payload) -> Payload:
     for kind in KINDS:
         if kind == "links" and not scene.nearest.knows_links:
             continue
-        lists = [scene.nearest.near(kind, node, LISTED) for node in range(len(scene.points))]
+        lists = scene.nearest.all_near(kind, range(len(scene.points)), LISTED)
         further |= {
             f"{kind}_node": _filled(lists, "node", 0).astype(np.uint32),
             f"{kind}_distance": _filled(lists, "distance", np.nan).astype(np.float32),

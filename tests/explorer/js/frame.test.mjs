@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { MODULES, generator, pointWithin } from "./random.mjs";
 
-const { Frame, REACH } = await import(new URL("frame.mjs", MODULES));
+const { Frame, REACH, fittingZoom } = await import(new URL("frame.mjs", MODULES));
 const { IDENTITY, apply, centred, compose, distanceToMiddle, step } = await import(new URL("view.mjs", MODULES));
 
 const f = Math.fround;
@@ -64,4 +64,10 @@ test("all points at once and one by one are the same", () => {
   const all = new Float32Array(4);
   frame.allSeen(view, all);
   [...frame.seen(view, 0), ...frame.seen(view, 1)].forEach((value, k) => assert.ok(Math.abs(value - all[k]) < 1e-6));
+});
+
+test("a crowd about the middle is seen larger", () => {
+  assert.equal(fittingZoom(new Float64Array([0.9, 0, 0, 0.1])), 1);
+  assert.ok(Math.abs(fittingZoom(new Float64Array([0.2, 0, 0, 0.1])) - 4) < 1e-12);
+  assert.equal(fittingZoom(new Float64Array([0, 0])), 1);
 });

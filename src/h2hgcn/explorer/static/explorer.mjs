@@ -1,12 +1,13 @@
 // One embedding on the page: what is chosen, coloured, selected and seen.
 import { colouring } from "./colours.mjs";
 import { byId, shown } from "./dom.mjs";
-import { HOME, read, written } from "./hash.mjs";
+import { read, written } from "./hash.mjs";
 import { wayUp } from "./hierarchy.mjs";
 import { nodesInside } from "./lasso.mjs";
 import { pressLegend, showLegend } from "./legend.mjs";
 import { showCard, showHistogram, showList, showListProblem, showNoNode, showNode, showWay } from "./panel.mjs";
 import { Selection } from "./selection.mjs";
+import { IDENTITY } from "./view.mjs";
 
 const LISTED = 10;
 
@@ -65,9 +66,9 @@ export class Explorer {
   }
 
   home() {
-    this.stage.show(this.stage.view, HOME.zoom);
+    this.stage.show(this.stage.view, this.stage.home);
     this.stage.walk(0, 0, () => {
-      this.stage.show(HOME.view, HOME.zoom);
+      this.stage.show(IDENTITY, this.stage.home);
       say("Back at the beginning");
     });
   }
@@ -97,7 +98,7 @@ export class Explorer {
     const { view, zoom, column, node } = read(location.hash);
     const place = column === null ? -1 : this.columns.place(column);
     if (place >= 0 && place !== this.column) await this.colourBy(place);
-    if (view) this.stage.show(view, zoom ?? 1);
+    if (view) this.stage.show(view, zoom ?? this.stage.home);
     const chosen = node === null ? -1 : this.ids.exactly(node);
     if (chosen >= 0) this.choose(chosen, !view);
   }

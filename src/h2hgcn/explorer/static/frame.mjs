@@ -7,6 +7,7 @@
 import { IDENTITY, apply, compose, inverse, reach } from "./view.mjs";
 
 export const REACH = 4;
+const MOST_FITTED = 40; // closer together they count as one place
 
 export class Frame {
   /** `points` is a Float64Array x, y, x, y, ... in the disk. */
@@ -39,6 +40,14 @@ export class Frame {
   allSeen(view, result) {
     moved(this.rest(view), this.near, result);
   }
+}
+
+/** The zoom at which a crowd about the middle can be told apart; 1 for points that fill the disk as it is. */
+export function fittingZoom(points) {
+  let most = 0;
+  for (let at = 0; at < points.length; at += 2) most = Math.max(most, points[at] ** 2 + points[at + 1] ** 2);
+  const zoom = 0.8 / Math.sqrt(most);
+  return zoom > 1.5 && zoom < MOST_FITTED ? zoom : 1;
 }
 
 /** All points under a view. */

@@ -1,5 +1,5 @@
 // A link that restores what is seen.
-import { IDENTITY, normalized } from "./view.mjs";
+import { normalized } from "./view.mjs";
 
 export const LEAST_ZOOM = 0.5;
 export const MOST_ZOOM = 60;
@@ -33,5 +33,3 @@ function zoomFrom(text) {
   const zoom = Number(text);
   return text && Number.isFinite(zoom) ? Math.max(LEAST_ZOOM, Math.min(MOST_ZOOM, zoom)) : null;
 }
-
-export const HOME = Object.freeze({ view: IDENTITY, zoom: 1 });

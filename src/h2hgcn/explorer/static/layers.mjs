@@ -2,7 +2,7 @@
 import { geodesic, traceGeodesic } from "./geodesic.mjs";
 import { apply } from "./view.mjs";
 
-const NAMED = 12; // neighbours of the chosen node whose ids are written
+const NAMED = 8; // neighbours of the chosen node whose ids are written
 
 /** The disk and the edges; `look` has colours, `place` the middle (left, top) and the disk's radius (scale). */
 export function drawBelow(context, place, scene, look) {
@@ -14,8 +14,6 @@ export function drawBelow(context, place, scene, look) {
   drawRings(context, place, look);
   drawOrigin(context, place, scene, look);
   strokeEdges(context, place, scene, scene.edges, look.quiet, 0.28, 0.8);
-  strokeEdges(context, place, scene, scene.ownEdges, look.accent, 0.8, 1.5);
-  strokeEdges(context, place, scene, pairsAlong(scene.way), look.mark, 0.95, 2.2);
   context.strokeStyle = look.quiet;
   context.lineWidth = 1.25;
   context.beginPath();
@@ -77,12 +75,14 @@ function strokeEdges(context, { left, top, scale }, scene, pairs, colour, streng
   context.globalAlpha = 1;
 }
 
-/** Rings around what is chosen and pointed at, names, and the line of a lasso. */
+/** The chosen node's edges and way up, rings around it and what is pointed at, names, and the line of a lasso. */
 export function drawAbove(context, place, scene, look) {
   const at = (node) => {
     const [x, y] = scene.frame.seen(scene.view, node);
     return [place.left + place.scale * x, place.top - place.scale * y];
   };
+  strokeEdges(context, place, scene, scene.ownEdges, look.accent, 0.6, 1.4);
+  strokeEdges(context, place, scene, pairsAlong(scene.way), look.mark, 0.95, 2.2);
   context.lineWidth = 2;
   if (scene.hover >= 0) ring(context, at(scene.hover), scene.dot / 2 + 4, look.text);
   if (scene.focus >= 0) ring(context, at(scene.focus), scene.dot / 2 + 5, look.mark);

@@ -1,5 +1,5 @@
 // The disk on the page: what is seen of it, and how it gets from one view to another.
-import { Frame } from "./frame.mjs";
+import { Frame, fittingZoom } from "./frame.mjs";
 import { Grid } from "./grid.mjs";
 import { LEAST_ZOOM, MOST_ZOOM } from "./hash.mjs";
 import { drawAbove, drawBelow } from "./layers.mjs";
@@ -25,7 +25,8 @@ export class Stage {
     this.renderer.setPoints(this.frame.near);
     this.renderer.setFlags(new Uint8Array(this.frame.count));
     this.view = IDENTITY;
-    this.zoom = 1;
+    this.home = fittingZoom(points);
+    this.zoom = this.home;
     this.scene = { frame: this.frame, edges: [], ownEdges: [], way: [], named: [], focus: -1, hover: -1, lasso: null };
     this.onmove = () => {};
     this.pace = new Pace(this.frame.count, () => this.ask());
