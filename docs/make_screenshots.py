@@ -36,12 +36,12 @@ def main() -> None:
         for scheme in ("light", "dark"):
             shoot = partial(take, browser, scheme)
             shoot(Path(temporary) / "cora.html", f"explorer-{scheme}", choose="1358")
-            shoot(Path(temporary) / "disease.html", f"depth-{scheme}", choose="1100", column="radius", show="#depth")
+            shoot(Path(temporary) / "disease.html", f"depth-{scheme}", choose="816", column="radius", show="#depth")
             shoot(runs / "disease" / "report.html", f"report-{scheme}")
 
 
 def take(
-    browser: Any, scheme: str, page: Path, name: str, choose: str = "", column: str = "", show: str = "#title"
+    browser: Any, scheme: str, page: Path, name: str, choose: str = "", column: str = "", show: str = ""
 ) -> None:
     """A picture of a page, with a node chosen, a colouring, and a part of the panel in view."""
     opened = browser.new_page(
@@ -56,7 +56,8 @@ def take(
         opened.press("#search", "Enter")
         opened.wait_for_selector("#neighbors ol button")
         opened.mouse.click(4, 4)
-        opened.evaluate("(place) => document.querySelector(place).scrollIntoView()", show)
+        if show:
+            opened.evaluate("(place) => document.querySelector(place).scrollIntoView()", show)
     opened.wait_for_timeout(500)
     opened.screenshot(path=IMAGES / f"{name}.png")
     opened.close()

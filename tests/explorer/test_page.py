@@ -74,13 +74,14 @@ def test_many_drags_do_not_drift_and_the_link_restores_them(open_page, spots):
 
 def test_the_wheel_zooms_about_the_pointer(open_page, spots):
     page = open_page(spots)
-    place, box = to_screen(page, SPOTS["orange"]), stage_box(page)
+    exact, box = to_screen(page, SPOTS["orange"]), stage_box(page)
+    place = complex(round(exact.real), round(exact.imag))  # wheels are told in whole pixels
     page.mouse.move(box["x"] + place.real, box["y"] + place.imag)
     page.mouse.wheel(0, -300)
     settle(page)
-    near(spot(page, "orange"), place)
+    near(spot(page, "orange"), place, 2.0)
     zoom = np.exp(0.45)
-    moved = translation(SPOTS["orange"], SPOTS["orange"] / zoom)
+    moved = translation(to_disk(page, place), to_disk(page, place) / zoom)
     near(spot(page, "blue"), to_screen(page, moved(SPOTS["blue"]), zoom))
 
 

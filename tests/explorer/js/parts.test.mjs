@@ -123,12 +123,17 @@ test("an address that makes no sense restores nothing", () => {
 test("slow frames thin out what is drawn in motion, quick ones bring it back", () => {
   const pace = new Pace(100_000, () => {});
   pace.moving = true;
-  for (let k = 0; k < 9; k += 1) pace.took(100);
+  pace.took(100);
+  pace.took(30);
+  pace.took(100);
+  assert.equal(pace.share, 1);
+  for (let k = 0; k < 15; k += 1) pace.took(100);
   assert.equal(pace.share, 31);
   for (let k = 0; k < 60; k += 1) pace.took(10);
   assert.equal(pace.share, 8);
   for (let k = 0; k < 300; k += 1) pace.took(10);
   assert.equal(pace.share, 1);
+  pace.took(100);
   pace.took(100);
   pace.moving = false;
   assert.equal(pace.share, 1);

@@ -12,6 +12,7 @@ export class Pace {
     this.count = count;
     this.again = again;
     this.thin = 1;
+    this.slow = 0;
     this.quick = 0;
     this.moving = false;
   }
@@ -39,11 +40,14 @@ export class Pace {
     requestAnimationFrame(() => this.took(performance.now() - began));
   }
 
+  /** One slow frame may be an accident, two in a row are not; to draw more takes a while of quick ones. */
   took(time) {
-    if (time > SLOW) {
+    this.slow = time > SLOW ? this.slow + 1 : 0;
+    this.quick = time > SLOW ? 0 : this.quick + (time < QUICK);
+    if (this.slow >= 2) {
       this.thin = Math.min(MOST, 2 * this.thin);
-      this.quick = 0;
-    } else if (time < QUICK && ++this.quick >= 30) {
+      this.slow = 0;
+    } else if (this.quick >= 30) {
       this.thin = Math.ceil(this.thin / 2);
       this.quick = 0;
     }
