@@ -29,6 +29,11 @@ export function dot(colour) {
 
 export const byId = (id) => document.getElementById(id);
 
+/** Tells those who hear the page instead of seeing it. */
+export function say(text) {
+  byId("live").textContent = text;
+}
+
 const grouped = new Intl.NumberFormat("en");
 
 /** A number as a person reads it. */

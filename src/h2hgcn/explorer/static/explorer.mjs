@@ -1,6 +1,6 @@
 // One embedding on the page: what is chosen, coloured, selected and seen.
 import { colouring } from "./colours.mjs";
-import { byId, shown } from "./dom.mjs";
+import { byId, say } from "./dom.mjs";
 import { read, written } from "./hash.mjs";
 import { wayUp } from "./hierarchy.mjs";
 import { nodesInside } from "./lasso.mjs";
@@ -8,6 +8,7 @@ import { pressLegend, showLegend } from "./legend.mjs";
 import { showCard, showHistogram, showList, showListProblem, showNoNode, showNode, showWay } from "./panel.mjs";
 import { Selection } from "./selection.mjs";
 import { IDENTITY } from "./view.mjs";
+import { walkTo, walkToNode } from "./walk.mjs";
 
 const LISTED = 10;
 
@@ -20,7 +21,7 @@ export class Explorer {
   /** Ids, edges and radii arrive after the first picture. */
   complete(ids, links, radii) {
     Object.assign(this, { ids, links, radii });
-    this.selection = new Selection(this.stage, ids, say);
+    this.selection = new Selection(this.stage, ids);
     this.stage.scene.name = (node) => ids.text(node);
     if (links) this.stage.setLinks(links);
     showHistogram(radii, null);
@@ -47,7 +48,7 @@ export class Explorer {
     scene.ownEdges = scene.named.flatMap((other) => [node, other]);
     this.#tell(node);
     const arrive = () => say(`Centred on ${this.ids.text(node)}: ${spoken(this.#facts(node))}`);
-    if (walk) this.stage.walkToNode(node, arrive);
+    if (walk) walkToNode(this.stage, node, arrive);
     else this.stage.ask();
     this.#rememberSoon();
   }
@@ -67,7 +68,7 @@ export class Explorer {
 
   home() {
     this.stage.show(this.stage.view, this.stage.home);
-    this.stage.walk(0, 0, () => {
+    walkTo(this.stage, 0, 0, () => {
       this.stage.show(IDENTITY, this.stage.home);
       say("Back at the beginning");
     });
@@ -157,11 +158,3 @@ export class Explorer {
 }
 
 const spoken = (facts) => facts.map(([name, text]) => `${name} ${text}`).join(", ");
-
-export function say(text) {
-  byId("live").textContent = text;
-}
-
-export function counts({ count, links, dim }) {
-  return [`${shown(count)} nodes`, links === null ? null : `${shown(links)} links`, `dimension ${dim}`].filter(Boolean).join(" · ");
-}

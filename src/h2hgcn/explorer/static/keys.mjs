@@ -1,6 +1,7 @@
 // The disk by keyboard.
 import { zoomAt } from "./pointer.mjs";
 import { compose, step } from "./view.mjs";
+import { stopWalk } from "./walk.mjs";
 
 const PACE = 0.25; // hyperbolic length of a step
 const DIRECTIONS = { ArrowRight: Math.PI, ArrowUp: -Math.PI / 2, ArrowLeft: 0, ArrowDown: Math.PI / 2 };
@@ -10,7 +11,7 @@ export function followKeys(stage, on) {
   stage.root.addEventListener("keydown", (event) => {
     if (event.target !== stage.root || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in DIRECTIONS) {
-      stage.stop();
+      stopWalk(stage);
       // what is seen moves against the arrow: the viewer goes along it
       stage.show(compose(step(event.shiftKey ? 4 * PACE : PACE, DIRECTIONS[event.key]), stage.view));
     } else if (event.key === "+" || event.key === "=") zoomAt(stage, 1.25);

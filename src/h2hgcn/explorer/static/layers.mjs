@@ -13,7 +13,7 @@ export function drawBelow(context, place, scene, look) {
   context.fill();
   drawRings(context, place, look);
   drawOrigin(context, place, scene, look);
-  strokeEdges(context, place, scene, scene.edges, look.quiet, 0.28, 0.8);
+  strokeEdges(context, place, scene, scene.edges, look.quiet, scene.selected ? 0.12 : 0.28, 0.8);
   context.strokeStyle = look.quiet;
   context.lineWidth = 1.25;
   context.beginPath();

@@ -1,8 +1,8 @@
 // From an empty page to one that can be walked on.
 import { Columns } from "./columns.mjs";
 import { openSource } from "./data.mjs";
-import { byId, download, make } from "./dom.mjs";
-import { Explorer, counts, say } from "./explorer.mjs";
+import { byId, download, make, say, shown } from "./dom.mjs";
+import { Explorer } from "./explorer.mjs";
 import { Ids } from "./ids.mjs";
 import { followKeys } from "./keys.mjs";
 import { Links } from "./links.mjs";
@@ -11,6 +11,10 @@ import { pngOf, svgOf } from "./save.mjs";
 import { makeSearch } from "./search.mjs";
 import { Stage } from "./stage.mjs";
 import { makeTheme } from "./theme.mjs";
+
+function counts({ count, links, dim }) {
+  return [`${shown(count)} nodes`, links === null ? null : `${shown(links)} links`, `dimension ${dim}`].filter(Boolean).join(" · ");
+}
 
 function describe(about) {
   document.title = `${about.title} · h2hgcn explorer`;
@@ -72,7 +76,7 @@ async function copyLink(explorer) {
 
 async function complete(explorer, source, about) {
   const radius = explorer.columns.place("radius");
-  const wanted = ["label", "degree", "prediction"].map((name) => explorer.columns.place(name)).filter((place) => place >= 0);
+  const wanted = ["label", "degree", "prediction", "confidence"].map((name) => explorer.columns.place(name)).filter((place) => place >= 0);
   const [text, offsets, radii] = await Promise.all([
     source.buffer("id_text"), source.buffer("id_offsets"), explorer.columns.load(radius),
     ...wanted.map((place) => explorer.columns.load(place)),

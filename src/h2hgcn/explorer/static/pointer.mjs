@@ -1,5 +1,6 @@
 // Mouse, pen and finger: drag, wheel, click, hover, and the lasso.
 import { compose, drag } from "./view.mjs";
+import { stopWalk } from "./walk.mjs";
 
 const STILL = 4; // pixels that a hand may tremble during a click
 const INSIDE = 0.995; // a drag goes no nearer to the boundary than this
@@ -16,7 +17,7 @@ export function followPointer(stage, on) {
 
   root.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || event.target.closest("button")) return;
-    stage.stop();
+    stopWalk(stage);
     root.setPointerCapture(event.pointerId);
     const point = stage.pointAt(event);
     held = { id: event.pointerId, x: event.clientX, y: event.clientY, from: within(...point), view: stage.view, moved: false };
@@ -91,7 +92,7 @@ export function followPointer(stage, on) {
 
 /** Zooms so that what is at (x, y) stays there on the screen; about the middle, if that cannot be. */
 export function zoomAt(stage, factor, x = 0, y = 0) {
-  stage.stop();
+  stopWalk(stage);
   const before = stage.zoom;
   stage.show(stage.view, before * factor);
   const shrink = before / stage.zoom;

@@ -1,12 +1,10 @@
 // Which nodes are selected, and what can be done with them.
-import { byId, download, shown } from "./dom.mjs";
+import { byId, download, say, shown } from "./dom.mjs";
 
 export class Selection {
-  /** `say` tells people without eyes on the screen. */
-  constructor(stage, ids, say) {
+  constructor(stage, ids) {
     this.stage = stage;
     this.ids = ids;
-    this.say = say;
     this.nodes = [];
     byId("save-ids").addEventListener("click", () => download(new Blob([this.text()], { type: "text/plain" }), "ids.txt"));
     byId("copy-ids").addEventListener("click", () => this.#copy());
@@ -20,7 +18,7 @@ export class Selection {
     this.stage.setSelection(flags, nodes.length > 0);
     byId("selection").hidden = nodes.length === 0;
     byId("selected").textContent = `${shown(nodes.length)} of ${shown(flags.length)} nodes ${what}`;
-    this.say(nodes.length ? `${nodes.length} nodes ${what}` : "nothing selected");
+    say(nodes.length ? `${nodes.length} nodes ${what}` : "nothing selected");
   }
 
   /** The ids, one in a line. */
@@ -31,9 +29,9 @@ export class Selection {
   async #copy() {
     try {
       await navigator.clipboard.writeText(this.text());
-      this.say(`${this.nodes.length} ids copied`);
+      say(`${this.nodes.length} ids copied`);
     } catch {
-      this.say("the browser does not let this page copy; save the ids instead");
+      say("the browser does not let this page copy; save the ids instead");
     }
   }
 }

@@ -7,7 +7,7 @@ import { edgesAround } from "./links.mjs";
 import { Pace } from "./pace.mjs";
 import { Points2D } from "./points_2d.mjs";
 import { PointsGL } from "./points_gl.mjs";
-import { IDENTITY, approaching, centred, compose, inverse, reach } from "./view.mjs";
+import { IDENTITY, compose, inverse, reach } from "./view.mjs";
 
 const MOST_EDGES = 2500;
 const MARGIN = 20;
@@ -46,33 +46,6 @@ export class Stage {
     this.onmove();
     this.pace.move();
     this.ask();
-  }
-
-  /** Goes to a point along a geodesic; at once where people asked for less motion. */
-  walk(x, y, done = () => {}) {
-    const begin = this.view;
-    const target = centred(begin, x, y);
-    const began = performance.now();
-    const far = reach(compose(target, inverse(begin)));
-    const time = window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : Math.min(900, 250 + 120 * far);
-    const go = (now) => {
-      const share = time > 0 ? Math.min(1, Math.max(0, now - began) / time) : 1;
-      const eased = share * share * (3 - 2 * share);
-      this.show(share < 1 ? approaching(begin, x, y, eased) : target);
-      this.walking = share < 1 ? requestAnimationFrame(go) : null;
-      if (share >= 1) done();
-    };
-    this.stop();
-    go(began);
-  }
-
-  stop() {
-    if (this.walking) cancelAnimationFrame(this.walking);
-    this.walking = null;
-  }
-
-  walkToNode(node, done) {
-    this.walk(this.frame.points[2 * node], this.frame.points[2 * node + 1], done);
   }
 
   /** The middle and the radius of the disk in pixels of the page. */
@@ -115,7 +88,8 @@ export class Stage {
 
   /** The width of a point in the middle. */
   get dot() {
-    return Math.max(3, 16 - 2.5 * Math.log10(this.frame.count)) * Math.max(1, this.zoom) ** 0.4;
+    const room = Math.min(1, this.place.scale / this.zoom / 320);
+    return Math.max(3, (16 - 2.5 * Math.log10(this.frame.count)) * room) * Math.max(1, this.zoom) ** 0.4;
   }
 
   draw() {
@@ -148,7 +122,7 @@ export class Stage {
 
   setSelection(flags, some) {
     this.renderer.setFlags(flags);
-    this.selected = some;
+    this.selected = this.scene.selected = some;
     this.ask();
   }
 
