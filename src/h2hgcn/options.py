@@ -29,6 +29,12 @@ def default_options(target: Callable[..., Any]) -> dict[str, Any]:
     return {name: each.default for name, each in parameters.items() if each.default is not inspect.Parameter.empty}
 
 
+def changed_options(options: Mapping[str, Any], target: Callable[..., Any]) -> dict[str, Any]:
+    """The options that are not what ``target`` takes by default."""
+    defaults = default_options(target)
+    return {name: value for name, value in options.items() if defaults.get(name, ...) != value}
+
+
 def checked_options(given: Mapping[str, Any], known: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The options that were given, as values of the annotated types. ``where`` is named in errors, such as "[task]"."""
     for name in given:

@@ -135,9 +135,10 @@ def test_tasks_fit_the_data(file, dataset, default, misfit):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_are_found_and_whole(name):
-    dataset, task, model = re.fullmatch(r"(?:(\w+)-)?(lp|nc|gc)-(.+)", name).groups()
+    dataset, task, model, protocol = re.fullmatch(r"(?:(\w+)-)?(lp|nc|gc)-(.+?)(?:-(clean))?", name).groups()
+    split = {} if protocol is None else {"protocol": protocol}
     data = {"dataset": dataset or "dd"} if task == "gc" or dataset else {"edges": "e.csv"}
-    experiment = read_experiment({"data": data, "task": {"name": task}, "model": {"name": model}})
+    experiment = read_experiment({"data": data, "task": {"name": task} | split, "model": {"name": model}})
     assert experiment.preset == name
     assert isinstance(experiment.encoder(200, num_nodes=10), ENCODERS[model])
 

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from h2hgcn.errors import DataError
@@ -5,7 +7,7 @@ from h2hgcn.experiments.cells import Outcome
 from h2hgcn.experiments.records import Records
 from h2hgcn.experiments.reproduction import record_of, runs_of, unfinished
 from h2hgcn.experiments.results_page import results_page, table_lines
-from h2hgcn.experiments.table_cells import score_of
+from h2hgcn.experiments.table_cells import table_scores
 from h2hgcn.experiments.tables import TABLES, paper_table
 from h2hgcn.models import ENCODERS
 from h2hgcn.tasks import TASKS
@@ -62,26 +64,26 @@ def test_scores_are_means_in_per_cent_of_the_settings_that_hold(tmp_path):
     runs = runs_of(table, "legacy", 3, ("dim3",), ("hgcn",))
     records = [finished(run, score) for run, score in zip(runs, (0.7, 0.72, 0.74), strict=True)]
     records.append(records[0] | {"hash": "of other settings", "metrics": {"test": {"accuracy": 0.1}}})
-    score = score_of(records, table.row("hgcn"), table.column("dim3"), "legacy", {run.digest for run in runs})
+    score = table_scores(table, records, "legacy").scores["hgcn", "dim3"]
     assert score.mean == pytest.approx(72)
     assert score.deviation == pytest.approx(2)
-    assert score.runs == 3
+    assert len(score.values) == 3
     for record in records:
         Records(tmp_path / "table4.jsonl").add(record)
     lines = table_lines(table, records, "legacy")
     assert next(line for line in lines if line[0] == "HGCN")[:3] == ["HGCN", "72.0 ± 2.0 (3) / 70.8", "missing / 75.4"]
     assert any(line[0] == "no learning: majority class" for line in lines)
     page = results_page(tmp_path)
-    assert "| HGCN | 72.0 ± 2.0 (3) / 70.8 |" in page
-    assert "Table1" not in page  # of which there are no records
+    assert "| HGCN `hgcn` | 72.0 ± 2.0 (3) / 70.8 |" in page
+    assert "Table 1" not in page  # of which there are no records
 
 
 def test_folds_are_averaged_over_seeds_first():
     table = paper_table("table3")
     runs = runs_of(table, "legacy", 2, ("enzymes",), ("gin",))
     records = [finished(run, 0.5 + 0.01 * run.fold + 0.1 * run.seed) for run in runs]
-    score = score_of(records, table.row("gin"), table.column("enzymes"), "legacy", {run.digest for run in runs})
-    assert score.runs == 10
+    score = table_scores(table, records, "legacy").scores["gin", "enzymes"]
+    assert len(score.values) == 10
     assert score.mean == pytest.approx(59.5)
     assert score.deviation == pytest.approx(3.0277, abs=1e-3)
 
@@ -92,7 +94,7 @@ def test_folds_are_averaged_over_seeds_first():
         (("legacy", 0), "--seeds 0"),
         (("lagacy", 1), "did you mean 'legacy'"),
         (("legacy", 1, ("dim4",)), "table4 has no column 'dim4'"),
-        (("legacy", 1, (), ("hgnc",)), "table4 has no row for the model 'hgnc'"),
+        (("legacy", 1, (), ("hgnc",)), "table4 has no row 'hgnc'"),
     ],
 )
 def test_what_is_not_there(arguments, message):
@@ -103,3 +105,23 @@ def test_what_is_not_there(arguments, message):
 def test_tables_that_are_not_there():
     with pytest.raises(DataError, match="there is no 'table5'"):
         paper_table("table5")
+
+
+def test_variants_that_are_what_was_chosen_share_its_runs():
+    table = paper_table("ablations")
+    asked = ("h2h-gcn", "symmetric", "uniform", "linear")
+    runs = runs_of(table, "legacy", 1, ("cora-lp",), asked)
+    assert [run.row.name for run in runs] == ["h2h-gcn", "symmetric", "uniform"]  # a classifier needs classes
+    chosen, symmetric, uniform = (run.digest for run in runs)
+    assert (chosen == symmetric) != (chosen == uniform)
+    lines = {line[0]: line[3] for line in table_lines(table, [finished(runs[0], 0.9)], "legacy")}
+    assert lines["as tuned"] == "90.0 (1)"
+    assert sorted(lines[table.row(name).title] for name in asked[1:]) == ["", "90.0 (1)", "missing"]
+
+
+def test_the_page_of_results_is_what_the_records_say():
+    """Nothing on it is typed by hand."""
+    root = Path(__file__).parents[2]
+    if not (root / "docs" / "results.md").exists():
+        pytest.skip("the package was installed without its documentation")
+    assert (root / "docs" / "results.md").read_text(encoding="utf-8") == results_page(root / "results")

@@ -47,6 +47,16 @@ def test_short_and_long_steps_are_the_same_retraction(length):
         torch.testing.assert_close(moved, stiefel.orthonormal_factor(point + tangent), rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("rate", [1e-3, 0.1, 3.0])
+def test_descent_is_a_retracted_projection(rate, dtype):
+    point = stiefel.random_orthonormal(9, 5, generator=generator(0), dtype=dtype)
+    gradient = torch.randn(9, 5, generator=generator(1), dtype=dtype)
+    expected = stiefel.retract(point, -rate * stiefel.project_tangent(point, gradient))
+    descended = stiefel.descend(point, gradient, rate)
+    torch.testing.assert_close(descended, expected, rtol=0, atol=20 * torch.finfo(dtype).eps)
+    assert stiefel.violation(descended) <= 10 * torch.finfo(dtype).eps
+
+
 def test_bad_numbers_stay_bad():
     point = stiefel.random_orthonormal(4, 3)
     assert stiefel.retract(point, torch.full_like(point, torch.nan)).isnan().all()

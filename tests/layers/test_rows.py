@@ -27,24 +27,29 @@ def sums(size, dim, seed, dtype):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 2e-4), (torch.float64, 1e-11)])
-@given(seed=seeds, slope=st.sampled_from(SLOPES), size=st.integers(1, 70), dim=st.integers(1, 20), joined=st.booleans())
-def test_compiled_loops_agree_with_tensor_operations(dtype, tolerance, seed, slope, size, dim, joined):
+@given(
+    seed=seeds,
+    slope=st.sampled_from(SLOPES),
+    size=st.integers(1, 70),
+    dim=st.integers(1, 20),
+    joined=st.booleans(),
+    norms_known=st.booleans(),
+)
+def test_compiled_loops_agree_with_tensor_operations(dtype, tolerance, seed, slope, size, dim, joined, norms_known):
     time, space, known = sums(size, dim, seed, dtype)
     points, chained_points = torch.empty(2, size, dim + joined, dtype=dtype)
     ours, chain = torch.empty(2, rows.ROW_NUMBERS, size, dtype=dtype)
     for kept in (ours, chain):
         kept[rows.TIME], kept[rows.NORM] = time, known
-    rows.activate_rows(space, slope, ours, points)
-    rows._activate_by_tensors(space, slope, chain, chained_points)
+    rows.activate_rows(space, slope, ours, points, norms_known)
+    rows._activate_by_tensors(space, slope, chain, chained_points, norms_known)
     for got, expected in zip((points, *ours), (chained_points, *chain), strict=True):
         torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance)
     grads = torch.randn(size, dim + 1, generator=generator(seed), dtype=dtype)
-    grad_time, grad_space = grads[:, 0], grads[:, 1:]
-    if not joined:
-        grad_space = grad_space.mT.contiguous().mT
+    grads = (grads,) if joined else (grads[:, 0], grads[:, 1:])
     for got, expected in zip(
-        rows.activate_rows_backward(grad_time, grad_space, space, ours, slope),
-        rows._activate_backward_by_tensors(grad_time, grad_space, space, ours, slope),
+        rows.activate_rows_backward(grads, space, ours, slope),
+        rows._activate_backward_by_tensors(grads, space, ours, slope),
         strict=True,
     ):
         torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance * expected.abs().max().item())

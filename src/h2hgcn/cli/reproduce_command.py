@@ -21,7 +21,7 @@ Results = Annotated[Path, typer.Option(help="Folder of the records, one file a t
 
 
 def reproduce(
-    table: Annotated[str | None, typer.Argument(help="table1, table2, table3 or table4.")] = None,
+    table: Annotated[str | None, typer.Argument(help="table1, table2, table3, table4 or ablations.")] = None,
     cells: Annotated[str | None, typer.Option(help="Columns, joined by commas, such as cora-lp. Default: all.")] = None,
     models: Annotated[str | None, typer.Option(help="Rows, joined by commas. Default: all.")] = None,
     protocol: Annotated[str, typer.Option(help="legacy (the paper's) or clean.")] = "legacy",
@@ -38,7 +38,7 @@ def reproduce(
     h2hgcn reproduce table4 --cells dim3 --models h2h-gcn --seeds 1 --show
     """
     if table is None and write is None and not show:
-        raise DataError("say which table: table1, table2, table3 or table4; or --show, or --write FILE")
+        raise DataError("say which table: table1, table2, table3, table4 or ablations; or --show, or --write FILE")
     with starting():
         from h2hgcn.experiments.results_page import results_page
         from h2hgcn.experiments.tables import TABLES
@@ -82,7 +82,7 @@ def _run(
 
 
 def _words(run: "TableRun") -> str:
-    return f"{run.row.model}, {run.column.id}, seed {run.seed}"
+    return f"{run.row.name}, {run.column.id}, seed {run.seed}"
 
 
 def _names(text: str | None) -> list[str]:

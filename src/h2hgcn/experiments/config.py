@@ -16,7 +16,7 @@ from h2hgcn.experiments.presets import preset
 from h2hgcn.experiments.sections import COMMAND_LINE, Layer, Sections, merged, read_layer
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.pretrained import FACTS, PLACEMENT
-from h2hgcn.options import checked_options, default_options, option_types, suggestion
+from h2hgcn.options import changed_options, checked_options, option_types, suggestion
 from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings
 from h2hgcn.training.building import DEFAULT_DIM
@@ -44,12 +44,17 @@ class Experiment:
 
     @property
     def digest(self) -> str:
-        """A hash of all settings but the seed, to know a run by."""
-        model = {**default_options(ENCODERS[self.model_name]), **self.model_options}
-        parts = (
-            self.graph.options, self.task.name, asdict(self.task), self.model_name,
-            {name: value for name, value in model.items() if name not in (*PLACEMENT, *FACTS)}, asdict(self.settings),
-        )  # fmt: skip
+        """A hash of all settings but the seed, to know a run by.
+
+        Options at their defaults do not count: one that is added later, and not used, leaves the hash as it was.
+        """
+        given: dict[str, tuple[dict[str, Any], Any]] = {
+            "task": (asdict(self.task), type(self.task)),
+            "model": (self.model_options, ENCODERS[self.model_name]),
+            "training": (asdict(self.settings), TrainingSettings),
+        }
+        changed = {section: changed_options(options, target) for section, (options, target) in given.items()}
+        parts = (self.graph.options, self.task.name, self.model_name, changed)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -64,7 +69,8 @@ def read_experiment(flags: Sections, path: Path | None = None) -> Experiment:
     graph = choose_graph(said)
     task_name = _task_name(said, graph)
     model_name = _model_name(said, task_name)
-    preset_name, known = preset(graph.dataset, task_name, model_name)
+    protocol = next((p for layer in reversed(said) if (p := layer.sections.get("task", {}).get("protocol"))), None)
+    preset_name, known = preset(graph.dataset, task_name, model_name, protocol)
     layers = [Layer("defaults", {"model": {"dim": DEFAULT_DIM}}), Layer(f"preset {preset_name}", known), *said]
     task_types = {"name": str, **option_types(TASKS[task_name])}
     model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}

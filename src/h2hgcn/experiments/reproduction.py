@@ -41,7 +41,7 @@ class TableRun:
     @property
     def name(self) -> str:
         fold = "" if self.fold is None else f", fold {self.fold}"
-        return f"{self.row.model} on {self.column.id}, {self.protocol}{fold}, seed {self.seed}"
+        return f"{self.row.name} on {self.column.id}, {self.protocol}{fold}, seed {self.seed}"
 
 
 def runs_of(
@@ -66,6 +66,7 @@ def runs_of(
         for column in chosen_columns
         if protocol in column.protocols
         for row in chosen_rows
+        if row.has(column)
         for run in _runs(table.name, row, column, protocol, seed)
     ]
 
@@ -77,7 +78,7 @@ def _runs(table: str, row: Row, column: Column, protocol: str, seed: int) -> Ite
             split["fold"] = fold
         elif protocol == "clean":
             split["split_seed"] = _SPLIT_SEED + seed
-        flags = merged(column.settings, {"task": split, "model": {"name": row.model}, "seed": seed})
+        flags = merged(column.settings, {"task": split, "model": {"name": row.model}, "seed": seed}, row.settings)
         yield TableRun(table, row, column, protocol, seed, fold, flags, read_experiment(flags).digest)
 
 
@@ -97,7 +98,7 @@ def record_of(run: TableRun, outcome: Outcome) -> Record:
     """What is written of a run that is over."""
     result = outcome.result
     record: Record = {
-        "table": run.table, "row": run.row.model, "column": run.column.id, "protocol": run.protocol, "seed": run.seed,
+        "table": run.table, "row": run.row.name, "column": run.column.id, "protocol": run.protocol, "seed": run.seed,
         "fold": run.fold, "hash": run.digest, "status": outcome.status, "machine": _machine(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"), "peak_megabytes": outcome.peak_megabytes,
     }  # fmt: skip

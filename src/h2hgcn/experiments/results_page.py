@@ -1,23 +1,27 @@
 """The tables as text: ours beside the paper's."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from h2hgcn.experiments.records import Record, Records
-from h2hgcn.experiments.reproduction import runs_of
-from h2hgcn.experiments.table_cells import Score, score_of, trivial_names, trivial_scores
+from h2hgcn.experiments.results_words import words_of
+from h2hgcn.experiments.table_cells import Score, TableScores, table_scores
 from h2hgcn.experiments.tables import TABLES, Column, PaperTable, Row, paper_table
 
 MISSING = "missing"
 
 _INTRODUCTION = """# Results
 
-Written by `h2hgcn reproduce --write docs/results.md` from the records in `results/`; nothing here is typed by hand.
+Written by `h2hgcn reproduce --write docs/results.md` from the records in `results/`; no number here is typed by hand.
 
 A cell has our mean ± deviation in per cent, the number of runs in brackets, and the paper's number after the stroke.
 `legacy` is the paper's protocol: one split, the seed of weights, negatives and dropout varied. `clean` varies the split
-with the seed. Graph classification has ten folds: the deviation is over the means of the folds. Every run has one
-thread of a CPU. Settings are the presets of `h2hgcn train`, which say how they were chosen.
+with the seed. Graph classification has ten folds: the number is over the means of the folds. Every run has one thread
+of a CPU. Settings are the presets of `h2hgcn train`, which say how they were chosen.
+
+The number in row `ROW` and column `COLUMN` of table `TABLE` comes from
+`h2hgcn reproduce TABLE --protocol PROTOCOL --cells COLUMN --models ROW --seeds N`.
 """
 
 
@@ -28,54 +32,72 @@ def results_page(folder: Path) -> str:
         table = paper_table(name)
         records = list(Records(folder / f"{name}.jsonl"))
         there = {record["protocol"] for record in records}
-        parts += [_section(table, records, protocol) for protocol in table.protocols if protocol in there]
+        known = [table_scores(table, records, protocol) for protocol in table.protocols if protocol in there]
+        parts += ["\n".join(_section(scores)) for scores in known]
     return "\n".join(parts)
 
 
 def table_lines(table: PaperTable, records: list[Record], protocol: str) -> list[list[str]]:
     """Header and rows, as texts."""
-    columns = [column for column in table.columns if protocol in column.protocols]
-    lines = [["", *(column.title for column in columns)]]
-    lines += [[row.title, *(_cell(table, records, row, column, protocol) for column in columns)] for row in table.rows]
-    for name in trivial_names(table, records, protocol):
-        scores = [trivial_scores(records, column, protocol).get(name) for column in columns]
-        lines.append([f"no learning: {name}", *("" if score is None else f"{score:.1f}" for score in scores)])
-    if any(column.highest is not None for column in columns):
-        lines.append(["highest known", *("" if column.highest is None else f"{column.highest}" for column in columns)])
-    return lines
-
-
-def _section(table: PaperTable, records: list[Record], protocol: str) -> str:
-    header, *rows = table_lines(table, records, protocol)
-    lines = [f"## {table.name.capitalize()}, {protocol}: {table.title}", "", _markdown(header)]
-    lines += ["|" + "---|" + "---:|" * (len(header) - 1), *map(_markdown, rows), ""]
-    lines += [f"- {column.title}: {column.note}." for column in table.columns if column.note]
-    lines += [f"- `h2hgcn reproduce {table.name} --protocol {protocol}` runs what is missing.", ""]
-    return "\n".join(lines)
-
-
-def _markdown(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _cell(table: PaperTable, records: list[Record], row: Row, column: Column, protocol: str) -> str:
-    paper = row.paper.get(column.id)
-    score = score_of(records, row, column, protocol, _digests(table, records, row, column, protocol))
-    ours = MISSING if score is None else shown(score)
-    return ours if paper is None else f"{ours} / {paper}"
+    return _lines(table_scores(table, records, protocol))
 
 
 def shown(score: Score) -> str:
     """A score as it stands in a table."""
     deviation = "" if score.deviation is None else f" ± {score.deviation:.1f}"
     lost = f", {score.diverged} diverged" if score.diverged else ""
-    return f"{score.mean:.1f}{deviation} ({score.runs}{lost})"
+    return f"{score.mean:.1f}{deviation} ({len(score.values)}{lost})"
 
 
-def _digests(table: PaperTable, records: list[Record], row: Row, column: Column, protocol: str) -> set[str]:
-    """The hashes of the settings that hold now: records of others are kept, but not shown."""
-    seeds = 1 + max((record["seed"] for record in records), default=0)
-    known = {record["row"] for record in records}
-    if row.model not in known:
-        return set()
-    return {run.digest for run in runs_of(table, protocol, seeds, (column.id,), (row.model,))}
+def _lines(scores: TableScores) -> list[list[str]]:
+    columns, table = scores.columns, scores.table
+    lines = [["", *(column.title for column in columns)]]
+    lines += [[row.title, *(_cell(scores, row, column) for column in columns)] for row in table.rows]
+    for name in scores.trivial_names:
+        found = (scores.trivial[column.id].get(name) for column in columns)
+        lines.append([f"no learning: {name}", *("" if score is None else f"{score:.1f}" for score in found)])
+    if any(column.highest is not None for column in columns):
+        lines.append(["highest known", *("" if column.highest is None else f"{column.highest}" for column in columns)])
+    return lines
+
+
+def _cell(scores: TableScores, row: Row, column: Column) -> str:
+    if not row.has(column):
+        return ""
+    score, paper = scores.of(row, column), row.paper.get(column.id)
+    ours = MISSING if score is None else shown(score)
+    return ours if paper is None else f"{ours} / {paper}"
+
+
+def _section(scores: TableScores) -> Iterator[str]:
+    table, protocol = scores.table, scores.protocol
+    header, *rows = _lines(scores)
+    yield f"## {_name(table)}, {protocol}: {table.title}\n"
+    names = ["`ROW` / `COLUMN`", *(f"`{column.id}`" for column in scores.columns)]
+    ids = {row.title: f"{row.title} `{row.name}`" for row in table.rows}
+    yield from _markdown(header, [names, *([ids.get(line[0], line[0]), *line[1:]] for line in rows)])
+    yield ""
+    yield from (f"- {column.title}: {column.note}." for column in scores.columns if column.note)
+    yield from (f"- {sentence}" for sentence in words_of(scores))
+    yield "\nSeconds of a run, and its largest peak memory in megabytes:\n"
+    costs = [[row.title, *(_cost(scores, row, column) for column in scores.columns)] for row in table.rows]
+    yield from _markdown(header, costs)
+    yield ""
+
+
+def _name(table: PaperTable) -> str:
+    """``table1`` as "Table 1"."""
+    return re.sub(r"(?<=[a-z])(?=\d)", " ", table.name).capitalize()
+
+
+def _cost(scores: TableScores, row: Row, column: Column) -> str:
+    score = scores.of(row, column)
+    if score is None:
+        return ""
+    return f"{score.seconds:.1f}" + ("" if score.megabytes is None else f" / {score.megabytes:.0f}")
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield "|" + "---|" + "---:|" * (len(header) - 1)
+    yield from (f"| {' | '.join(row)} |" for row in rows)

@@ -25,7 +25,7 @@ from h2hgcn.experiments.presets import preset
 from h2hgcn.experiments.sections import Sections, merged
 from h2hgcn.experiments.spaces import Choice, Range, Space
 from h2hgcn.models import ENCODERS
-from h2hgcn.options import default_options, plain_options
+from h2hgcn.options import changed_options, default_options, plain_options
 
 if TYPE_CHECKING:
     import optuna
@@ -173,27 +173,23 @@ def open_study(tuning: Tuning) -> Iterator[Study]:
 def write_settings(path: Path, tuning: Tuning, result: TrialResult, comment: str) -> None:
     """The settings of a trial as a configuration file: all that differs from defaults, or that a preset may say."""
     experiment = read_experiment(merged(tuning.flags, result.settings), tuning.config)
-    said = merged(preset(experiment.graph.dataset, experiment.task.name, experiment.model_name)[1], result.settings)
-    given = {
-        "task": (asdict(experiment.task), type(experiment.task)),
+    task = experiment.task
+    known = preset(experiment.graph.dataset, task.name, experiment.model_name, task.protocol)[1]
+    said = merged(known, {"task": {"protocol": task.protocol}}, result.settings)
+    given: dict[str, tuple[Sections, Any]] = {
+        "task": (asdict(task), type(task)),
         "model": (experiment.model_options, ENCODERS[experiment.model_name]),
         "training": (asdict(experiment.settings), type(experiment.settings)),
     }
-    sections: Sections = {"data": experiment.graph.options, "task": {"name": experiment.task.name}}
+    sections: Sections = {"data": experiment.graph.options, "task": {"name": task.name}}
     sections["model"] = {"name": experiment.model_name}
     for section, (options, target) in given.items():
-        chosen = _telling(options, default_options(target), said.get(section, {}))
+        telling = changed_options(options, target).keys() | said.get(section, {}).keys()
+        chosen = plain_options({name: value for name, value in options.items() if name in telling})
         sections[section] = sections.get(section, {}) | chosen
     with atomic_write(path) as file:
         file.write("".join(f"# {line}\n" for line in comment.splitlines()).encode())
         tomli_w.dump(sections, file)
-
-
-def _telling(options: Sections, defaults: Sections, said: Sections) -> Sections:
-    """The options that are not what they would be without being said."""
-    return plain_options(
-        {name: value for name, value in options.items() if name in said or defaults.get(name, ...) != value}
-    )
 
 
 def _check_same(study: "optuna.Study", tuning: Tuning) -> None:

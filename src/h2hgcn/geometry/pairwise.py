@@ -23,6 +23,8 @@ def all_distances(points: Tensor, others: Tensor) -> Tensor:
     """``lorentz.pairwise_distance`` of points ``(n, dim + 1)`` and ``(m, dim + 1)``."""
     if points.dim() != 2 or others.dim() != 2 or torch.compiler.is_compiling():
         return composed_all_distances(points, others)
+    if not torch.is_grad_enabled():
+        return _measured(points, others, with_slopes=False)[0]
     distances: Tensor = _AllDistances.apply(points, others)  # type: ignore[no-untyped-call]
     return distances
 
@@ -37,22 +39,28 @@ def composed_all_distances(points: Tensor, others: Tensor) -> Tensor:
     return (safe_sqrt(chord) * asinhc(chord / 4)).to(points.dtype)
 
 
+def _measured(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor, Tensor | None, float]:
+    """Distances, twice their slopes in the chord if these are wanted, and the largest ``t t'``."""
+    largest = _largest_time(points) * _largest_time(others)
+    mirrored = _lifted(others, torch.float64)
+    mirrored[:, 1:].neg_()
+    growth = points.new_empty(len(points), len(others), dtype=_growth_dtype(largest, points.dtype))
+    slopes = torch.empty_like(growth) if with_slopes else None
+    blocks = _blocks(len(points), len(others))
+    products = mirrored.new_empty(max((block.stop - block.start for block in blocks), default=0), len(others))
+    for block in blocks:
+        lifted = _lifted(points[block], torch.float64)
+        product = torch.mm(lifted, mirrored.mT, out=products[: len(lifted)])
+        _from_products(product, lifted, mirrored, growth[block], None if slopes is None else slopes[block])
+    return growth.log1p_().to(points.dtype), slopes, largest
+
+
 class _AllDistances(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, points: Tensor, others: Tensor) -> Tensor:
-        ctx.largest = _largest_product(points, others)
-        mirrored = _lifted(others, torch.float64)
-        mirrored[:, 1:].neg_()
-        growth = points.new_empty(len(points), len(others), dtype=_growth_dtype(ctx.largest, points.dtype))
-        slopes = torch.empty_like(growth)
-        blocks = _blocks(len(points), len(others))
-        products = mirrored.new_empty(max((block.stop - block.start for block in blocks), default=0), len(others))
-        for block in blocks:
-            lifted = _lifted(points[block], torch.float64)
-            product = torch.mm(lifted, mirrored.mT, out=products[: len(lifted)])
-            _from_products(product, lifted[:, 0], mirrored[:, 0], growth[block], slopes[block])
+        distances, slopes, ctx.largest = _measured(points, others, with_slopes=True)
         ctx.save_for_backward(points, others, slopes)
-        return growth.log1p_().to(points.dtype)
+        return distances
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -97,11 +105,11 @@ def _lift(first: int, last: int, points: Any, lifted: Any) -> None:
         new[0] = np.sqrt(square)
 
 
-def _largest_product(points: Tensor, others: Tensor) -> float:
-    """The largest ``t t'``."""
-    return (
-        float(points[:, 0].detach().max()) * float(others[:, 0].detach().max()) if len(points) and len(others) else 1.0
-    )
+def _largest_time(points: Tensor) -> float:
+    if not len(points):
+        return 1.0
+    times = points.detach()[:, 0]
+    return float(times.numpy().max() if times.is_cpu else times.max())
 
 
 def _growth_dtype(largest: float, dtype: torch.dtype) -> torch.dtype:
@@ -116,43 +124,58 @@ def _gradient_dtype(largest: float, dtype: torch.dtype) -> torch.dtype:
 
 def _set_gradient(grad: Tensor, points: Tensor, pull: Tensor) -> None:
     """``pull_t/t·s - pull_s``, and 0 for time, which follows from space."""
-    grad[:, 0] = 0
-    ratio = pull[:, :1] / points[:, :1]
-    if grad.dtype == pull.dtype:
-        torch.mul(points[:, 1:], ratio, out=grad[:, 1:]).sub_(pull[:, 1:])
-    else:
-        grad[:, 1:] = torch.addcmul(-pull[:, 1:], points[:, 1:], ratio)
-
-
-def _from_products(product: Tensor, time: Tensor, other_time: Tensor, growth: Tensor, slopes: Tensor) -> None:
-    """From ``t t' - s·s'`` to ``exp(distance) - 1`` and twice the slope of the distance in the chord, 0 at 0."""
-    noise = time * _rounding(product)
-    if product.is_cpu:
-        arrays: list[Any] = [x.numpy() for x in (product, noise, other_time.contiguous(), growth, slopes)]
-        _grow(*arrays, arrays[3].dtype.type(0.5))  # type: ignore[call-arg]
+    if grad.is_cpu:
+        run_on_rows(_pull_back, grad.shape, points.numpy(), pull.numpy(), grad.numpy())
         return
+    grad[:, 0] = 0
+    grad[:, 1:] = torch.addcmul(-pull[:, 1:], points[:, 1:], pull[:, :1] / points[:, :1])
+
+
+@compiled
+def _pull_back(first: int, last: int, points: Any, pull: Any, grad: Any) -> None:
+    for i in range(first, last):
+        point, pulled, new = points[i], pull[i], grad[i]
+        ratio = pulled[0] / point[0]
+        new[0] = 0
+        for k in range(1, len(new)):
+            new[k] = ratio * point[k] - pulled[k]
+
+
+def _from_products(product: Tensor, lifted: Tensor, mirrored: Tensor, growth: Tensor, slopes: Tensor | None) -> None:
+    """From ``t t' - s·s'`` to ``exp(distance) - 1`` and twice the slope of the distance in the chord, 0 at 0."""
+    if product.is_cpu:
+        slope_array = (growth if slopes is None else slopes).numpy()
+        arrays = (product.numpy(), lifted.numpy(), mirrored.numpy(), growth.numpy(), slope_array)
+        _grow(*arrays, _rounding(product), slopes is not None)
+        return
+    noise = torch.outer(lifted[:, 0], mirrored[:, 0]) * _rounding(product)
     chord = product.sub_(1).mul_(2)
-    chord.masked_fill_(chord <= torch.outer(noise, other_time), 0.0)
+    chord.masked_fill_(chord <= noise, 0.0)
     sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
-    slopes.copy_(safe_reciprocal(sinh))
+    if slopes is not None:
+        slopes.copy_(safe_reciprocal(sinh))
     growth.copy_(sinh.add_(chord, alpha=0.5))
 
 
 @compiled
-def _grow(product: Any, noise: Any, other_time: Any, growth: Any, slopes: Any, half: Any) -> None:
+def _grow(product: Any, lifted: Any, mirrored: Any, growth: Any, slopes: Any, rounding: float, wanted: bool) -> None:
     """Only the chord is in float64: roots and quotients of the points' own precision are twice as many at a time."""
-    one, quarter = half + half, half * half
-    zero = half - half
+    kind = growth.dtype.type
+    zero, one, half, quarter = kind(0), kind(1), kind(0.5), kind(0.25)
+    other_time = np.empty(len(mirrored))
+    for j in range(len(mirrored)):
+        other_time[j] = mirrored[j, 0] * rounding
     for i in range(product.shape[0]):
-        products, chords, slope = product[i], growth[i], slopes[i]
+        products, chords, slope, time = product[i], growth[i], slopes[i], lifted[i, 0]
         for j in range(len(products)):
             chord = 2 * (products[j] - 1)
-            chords[j] = 0.0 if chord <= noise[i] * other_time[j] else chord  # NaN stays NaN
+            chords[j] = 0.0 if chord <= time * other_time[j] else chord  # NaN stays NaN
+        if wanted:
+            for j in range(len(products)):
+                sinh = np.sqrt(chords[j] + quarter * chords[j] * chords[j])
+                slope[j] = zero if chords[j] == zero else one / sinh
         for j in range(len(products)):
-            chord = chords[j]
-            sinh = np.sqrt(chord + quarter * chord * chord)
-            chords[j] = sinh + half * chord
-            slope[j] = zero if chord == zero else one / sinh
+            chords[j] = np.sqrt(chords[j] + quarter * chords[j] * chords[j]) + half * chords[j]
 
 
 def _blocks(rows: int, columns: int) -> list[slice]:

@@ -5,7 +5,7 @@ gradients added where they belong: gathered copies of both would cost more than 
 point, not for every pair.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,10 +23,10 @@ def squared_distances_of_rows(points: Tensor, pairs: Tensor) -> Tensor:
     """``lorentz.squared_distance`` between rows of ``points (n, dim + 1)``, named by ``pairs (k, 2)``."""
     if not points.is_cpu or points.dtype not in _LOOPED or torch.compiler.is_compiling():
         return _gathered(points, pairs)
-    if 2 * len(pairs) < len(points) and not torch.is_grad_enabled():  # norms of a few points instead of all
-        _check_rows(pairs, len(points))
-        points = points.index_select(0, pairs.reshape(-1))
-        pairs = torch.arange(len(points)).view(-1, 2)
+    if not torch.is_grad_enabled():
+        if 2 * len(pairs) < len(points):  # norms of a few points instead of all
+            points, pairs = _only_named(points, pairs)
+        return _measured(points, pairs).distance.square_().to(points.dtype)
     distances: Tensor = _LinkDistances.apply(points, pairs)  # type: ignore[no-untyped-call]
     return distances
 
@@ -36,19 +36,39 @@ def _gathered(points: Tensor, pairs: Tensor) -> Tensor:
     return lorentz.squared_distance(points.index_select(0, first), points.index_select(0, second))
 
 
+def _only_named(points: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """The two rows of each pair one after the other, and the pairs of their new places."""
+    _check_rows(pairs.contiguous().numpy(), len(points))
+    named = points.index_select(0, pairs.reshape(-1))
+    return named, torch.arange(len(named)).view(-1, 2)
+
+
+class _Measured(NamedTuple):
+    """Norms of all points, distances of pairs and their ``sinh``, in float64."""
+
+    norm: Tensor
+    distance: Tensor
+    sinh: Tensor
+
+
+def _measured(points: Tensor, pairs: Tensor) -> _Measured:
+    rows, ends = points.detach().contiguous().numpy(), pairs.contiguous().numpy()
+    _check_rows(ends, len(rows))
+    norm = torch.empty(len(rows), dtype=torch.float64)
+    chord = torch.empty(len(ends), dtype=torch.float64)
+    norms = norm.numpy()
+    run_on_rows(_norms, rows.shape, rows, norms)
+    run_on_rows(_chords, (len(ends), rows.shape[1]), rows, ends, norms, chord.numpy())
+    sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
+    return _Measured(norm, torch.add(sinh, chord, alpha=0.5).log1p_(), sinh)
+
+
 class _LinkDistances(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, points: Tensor, pairs: Tensor) -> Tensor:
-        _check_rows(pairs, len(points))
-        norm = torch.empty(len(points), dtype=torch.float64)
-        chord = torch.empty(len(pairs), dtype=torch.float64)
-        rows, ends = points.contiguous().numpy(), pairs.contiguous().numpy()
-        run_on_rows(_norms, points.shape, rows, norm.numpy())
-        run_on_rows(_chords, (len(pairs), points.shape[1]), rows, ends, norm.numpy(), chord.numpy())
-        sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
-        distance = torch.add(sinh, chord, alpha=0.5).log1p_()
-        ctx.save_for_backward(points, pairs, norm, distance, sinh)
-        return distance.square().to(points.dtype)
+        measured = _measured(points, pairs)
+        ctx.save_for_backward(points, pairs, *measured)
+        return measured.distance.square().to(points.dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -63,13 +83,21 @@ class _LinkDistances(torch.autograd.Function):
         return gradient, None
 
 
-def _check_rows(pairs: Tensor, size: int) -> None:
+def _check_rows(pairs: Any, size: int) -> None:
     """The loops do not look."""
-    if not len(pairs):
-        return
-    lowest, highest = pairs.aminmax()
+    lowest, highest = _bounds(pairs)
     if lowest < 0 or highest >= size:
-        raise IndexError(f"pairs name the rows {int(lowest)} to {int(highest)}, but there are {size} points")
+        raise IndexError(f"pairs name the rows {lowest} to {highest}, but there are {size} points")
+
+
+@compiled
+def _bounds(pairs: Any) -> tuple[int, int]:
+    lowest, highest = 0, -1
+    for p in range(len(pairs)):
+        first, second = pairs[p, 0], pairs[p, 1]
+        lowest = min(lowest, first, second)
+        highest = max(highest, first, second)
+    return lowest, highest
 
 
 @compiled
@@ -104,7 +132,10 @@ def _chords(first: int, last: int, points: Any, pairs: Any, norm: Any, chord: An
 
 @compiled
 def _add_gradients(points: Any, pairs: Any, norm: Any, scale: Any, gradient: Any) -> None:
-    change = np.empty(points.shape[1] - 1)
+    """Differences are taken in float64, and added up in the points' own precision, of which twice as many fit in an
+    instruction.
+    """
+    change = np.empty(points.shape[1] - 1, points.dtype)
     for p in range(len(pairs)):
         i, j = pairs[p, 0], pairs[p, 1]
         x, y = points[i, 1:], points[j, 1:]
@@ -114,5 +145,6 @@ def _add_gradients(points: Any, pairs: Any, norm: Any, scale: Any, gradient: Any
         grad_x, grad_y = gradient[i, 1:], gradient[j, 1:]
         for k in range(len(change)):
             grad_x[k] += change[k]
+        inverse = points.dtype.type(1 / ratio)
         for k in range(len(change)):
-            grad_y[k] -= change[k] / ratio
+            grad_y[k] -= change[k] * inverse

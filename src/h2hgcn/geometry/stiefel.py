@@ -1,33 +1,59 @@
 """The Stiefel manifold: matrices ``(rows, columns)``, rows ≥ columns, whose columns are orthonormal.
 
-Everything is computed in float64 and returned in the input's dtype: a product of float32 retractions drifts, their
+Retractions are computed in float64 and returned in the input's dtype: a product of float32 retractions drifts, their
 rounding alone does not.
 """
 
 import torch
 from torch import Tensor
 
-from h2hgcn.geometry.numerics import NEARLY_ORTHONORMAL, wide
+from h2hgcn.geometry.numerics import NEARLY_ORTHONORMAL, first_order_excess, full_precision, wide
 
 
 def project_tangent(point: Tensor, gradient: Tensor) -> Tensor:
     """Orthogonal projection of a Euclidean gradient to the tangent space at a point (Dai et al. 2021, Eq. 17)."""
-    point_wide, gradient_wide = wide(point), wide(gradient)
-    mixed = point_wide.mT @ gradient_wide
-    return (gradient_wide - point_wide @ (mixed + mixed.mT) / 2).to(gradient.dtype)
+    with full_precision(point):
+        mixed = point.mT @ gradient
+        return torch.sub(gradient, point @ (mixed + mixed.mT), alpha=0.5)
 
 
 def retract(point: Tensor, tangent: Tensor) -> Tensor:
     """QR retraction ``qf(point + tangent)`` (Dai et al. 2021, Eq. 18), R's diagonal being positive (a zero counts as
     +1).
     """
-    moved = wide(point) + wide(tangent)
-    gram = moved.mT @ moved
-    # after a short step, as all of training are, R is the Cholesky factor of a matrix close to 1: a third of the time
-    if bool(_far_from_identity(gram) <= NEARLY_ORTHONORMAL):
-        factor = torch.linalg.cholesky_ex(gram).L
-        return torch.linalg.solve_triangular(factor.mT, moved, upper=True, left=False).to(point.dtype).contiguous()
+    moved = wide(point) + tangent
+    # MᵀM - I; a Frobenius norm bounds how far its eigenvalues are from 0
+    excess = moved.mT @ moved
+    excess.diagonal(dim1=-2, dim2=-1).sub_(1)
+    size = float(torch.linalg.vector_norm(excess))
+    if size <= first_order_excess(point.dtype):
+        return (moved - moved @ _half_upper_(excess)).to(point.dtype)
+    if size <= NEARLY_ORTHONORMAL:
+        return _orthonormalized(moved, excess).to(point.dtype)
     return orthonormal_factor(moved).to(point.dtype)
+
+
+def descend(point: Tensor, gradient: Tensor, rate: float) -> Tensor:
+    """``retract(point, -rate·project_tangent(point, gradient))`` of one matrix, in fewer operations."""
+    with full_precision(point):
+        mixed = point.mT @ gradient
+        step = torch.addmm(gradient, point, mixed + mixed.mT, beta=-rate, alpha=rate / 2)
+    return retract(point, step)
+
+
+def _half_upper_(symmetric: Tensor) -> Tensor:
+    """The upper triangular matrix that with its transpose adds up to a symmetric one, whose memory it takes: to first
+    order ``R - I`` of ``RᵀR = I + symmetric``.
+    """
+    symmetric.triu_().diagonal(dim1=-2, dim2=-1).mul_(0.5)
+    return symmetric
+
+
+def _orthonormalized(matrix: Tensor, excess: Tensor) -> Tensor:
+    """Q of a matrix close to orthonormal: R is the Cholesky factor of ``I + excess``."""
+    excess.diagonal(dim1=-2, dim2=-1).add_(1)
+    factor = torch.linalg.cholesky_ex(excess).L
+    return torch.linalg.solve_triangular(factor.mT, matrix, upper=True, left=False).contiguous()
 
 
 def orthonormal_factor(matrix: Tensor) -> Tensor:
@@ -62,11 +88,6 @@ def violation(point: Tensor) -> Tensor:
     """How far the columns are from orthonormal: the largest entry of ``|WᵀW - I|``, computed in float64."""
     gram = wide(point).mT @ wide(point)
     return (gram - _identity_like(gram)).abs().amax((-2, -1))
-
-
-def _far_from_identity(gram: Tensor) -> Tensor:
-    """The largest of the column sums of ``|G - I|``, which bounds how far its eigenvalues are from 1."""
-    return (gram - _identity_like(gram)).abs_().sum(-2).amax()
 
 
 def _identity_like(matrix: Tensor) -> Tensor:

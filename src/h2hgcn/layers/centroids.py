@@ -55,7 +55,9 @@ class CentroidDistance(nn.Module):
     ) -> Tensor:
         """``distance_scale`` is the encoder's, if its curvature is not -1."""
         check_width(points, self.dim)
-        distances = lorentz.pairwise_distance(points, self.centroids.to(points.dtype)) * distance_scale
+        distances = lorentz.pairwise_distance(points, self.centroids.to(points.dtype))
+        if isinstance(distance_scale, Tensor) or distance_scale != 1:
+            distances = distances * distance_scale
         return distances if batch is None else _mean_over_graphs(distances, batch, num_graphs)
 
     def extra_repr(self) -> str:

@@ -60,7 +60,12 @@ class FermiDiracDecoder(nn.Module):
                 f"source points have shape {tuple(source.shape)} and target points {tuple(target.shape)}, but their "
                 "last axes must be of one width; take both from one encoder"
             )
-        square = self.squared_distance(source, target) * distance_scale**2
+        return self.logits(self.squared_distance(source, target), distance_scale)
+
+    def logits(self, square: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+        """Logits of links at these squared distances."""
+        if isinstance(distance_scale, Tensor) or distance_scale != 1:
+            square = square * distance_scale**2
         return (self.radius - square) / self.t
 
     def probability(self, source: Tensor, target: Tensor, *, distance_scale: Tensor | float = 1.0) -> Tensor:

@@ -8,7 +8,7 @@ slicing one tensor and joining it again would cost more than the geometry.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from h2hgcn.layers.activation import BallActivation
 from h2hgcn.layers.midpoint import long_sums, midpoint, sums_and_norm
 from h2hgcn.layers.origin_rows import MappedRows, exp_rows, exp_rows_backward
 from h2hgcn.layers.rows import NORM, ROW_NUMBERS, TIME, activate_rows, activate_rows_backward
-from h2hgcn.layers.sparse import SparseMatrix, csr_product
+from h2hgcn.layers.sparse import SparseMatrix, csr_product, vector_product
 
 
 def convolve(
@@ -28,7 +28,11 @@ def convolve(
     """Transformation by ``weight (out, in)``, midpoint and activation (Dai et al. 2021, Eq. 11-13) of all nodes."""
     if _needs_composition(matrix, activation):
         return composed_convolve(time, space, weight, matrix, activation)
-    out_time, out_space = _Convolution.apply(time, space, weight, matrix, activation, False)  # type: ignore[no-untyped-call]
+    arguments = (time, space, weight, matrix, activation, False)
+    if not torch.is_grad_enabled():
+        convolved = _convolved(*arguments)
+        return convolved.rows[TIME], convolved.out
+    out_time, out_space = _Convolution.apply(*arguments)  # type: ignore[no-untyped-call]
     return out_time, out_space
 
 
@@ -39,7 +43,10 @@ def convolve_to_points(
     if _needs_composition(matrix, activation):
         time, space = composed_convolve(time, space, weight, matrix, activation)
         return torch.cat([time.unsqueeze(1), space], dim=1)
-    points: Tensor = _Convolution.apply(time, space, weight, matrix, activation, True)  # type: ignore[no-untyped-call]
+    arguments = (time, space, weight, matrix, activation, True)
+    if not torch.is_grad_enabled():
+        return _convolved(*arguments).out
+    points: Tensor = _Convolution.apply(*arguments)  # type: ignore[no-untyped-call]
     return points
 
 
@@ -63,6 +70,40 @@ def composed_convolve(
     return (1 + space.square().sum(-1)).sqrt(), space
 
 
+class _Convolved(NamedTuple):
+    """The points or their space, and what the backward pass needs; the points' time is a row of ``rows``."""
+
+    out: Tensor
+    factor: Tensor
+    sum_space: Tensor
+    rows: Tensor
+
+
+def _convolved(
+    time: Tensor, space: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation, joined: bool
+) -> _Convolved:
+    assert activation.slope is not None
+    rows = time.new_empty(ROW_NUMBERS, time.shape[0])
+    sum_time = vector_product(matrix, time, out=rows[TIME])
+    # the transformation commutes with the sums: it comes where the sums are narrower
+    if weight.shape[0] == weight.shape[1]:
+        factor, out = space, space @ weight.mT
+        sums = sum_space = csr_product(*matrix[:3], out)
+        again = long_sums(sum_time, time, out, matrix)
+    else:
+        sums = factor = csr_product(*matrix[:3], space)
+        again = long_sums(sum_time, time, space, matrix)
+    if again is not None:
+        rows[NORM] = 0
+        rows[TIME, again.rows], rows[NORM, again.rows], sums[again.rows] = again.time, again.norm, again.space
+    if sums is factor:
+        sum_space = factor @ weight.mT
+    if joined or sums is factor:
+        out = sum_space.new_empty(sum_space.shape[0], weight.shape[0] + joined)
+    activate_rows(sum_space, activation.slope, rows, out, again is not None)
+    return _Convolved(out, factor, sum_space, rows)
+
+
 class _Convolution(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -74,41 +115,22 @@ class _Convolution(torch.autograd.Function):
         activation: BallActivation,
         joined: bool,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        crow, col, values = matrix[:3]
-        assert activation.slope is not None
-        rows = time.new_empty(ROW_NUMBERS, len(time))
-        rows[TIME], rows[NORM] = csr_product(crow, col, values, time), 0
-        sum_time = rows[TIME]
-        # the transformation commutes with the sums: it comes where the sums are narrower
-        if weight.shape[0] == weight.shape[1]:
-            factor, out = space, space @ weight.mT
-            sums = sum_space = csr_product(crow, col, values, out)
-            again = long_sums(sum_time, time, out, matrix)
-        else:
-            sums = factor = csr_product(crow, col, values, space)
-            again = long_sums(sum_time, time, space, matrix)
-        if again is not None:
-            rows[TIME, again.rows], rows[NORM, again.rows], sums[again.rows] = again.time, again.norm, again.space
-        if sums is factor:
-            sum_space = factor @ weight.mT
-        if joined or sums is factor:
-            out = sum_space.new_empty(len(sum_space), weight.shape[0] + joined)
-        activate_rows(sum_space, activation.slope, rows, out)
+        out, factor, sum_space, rows = _convolved(time, space, weight, matrix, activation, joined)
         ctx.matrix, ctx.activation, ctx.joined = matrix, activation, joined
         ctx.save_for_backward(time, space, weight, factor, sum_space, rows)
-        return out if joined else (sum_time, out)
+        return out if joined else (rows[TIME], out)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         time, space, weight, factor, sum_space, rows = ctx.saved_tensors
-        grad_time, grad_space = _parts(grads[0]) if ctx.joined else grads
         if torch.is_grad_enabled():  # somebody asks for second derivatives
             twin = partial(composed_convolve, matrix=ctx.matrix, activation=ctx.activation)
-            return *_second(twin, (time, space, weight), (grad_time, grad_space)), None, None, None
+            parts = _parts(grads[0]) if ctx.joined else grads
+            return *_second(twin, (time, space, weight), parts), None, None, None
         crow, col, values = ctx.matrix[3:]
-        grad_sum_time, grad_sum = activate_rows_backward(grad_time, grad_space, sum_space, rows, ctx.activation.slope)
+        grad_sum_time, grad_sum = activate_rows_backward(grads, sum_space, rows, ctx.activation.slope)
         need_time, need_space, need_weight = ctx.needs_input_grad[:3]
-        grad_in_time = csr_product(crow, col, values, grad_sum_time) if need_time else None
+        grad_in_time = vector_product(ctx.matrix, grad_sum_time, transposed=True) if need_time else None
         with full_precision(grad_sum):
             if weight.shape[0] == weight.shape[1]:
                 grad_transformed = csr_product(crow, col, values, grad_sum)
@@ -127,6 +149,8 @@ def exp_origin_parts(tangent: Tensor, max_norm: float, rectified: bool = False) 
     """
     if torch.compiler.is_compiling():
         return composed_exp_origin_parts(tangent, max_norm, rectified)
+    if not torch.is_grad_enabled():
+        return _mapped(tangent, max_norm, rectified, False)[:2]
     time, space = _ExpOrigin.apply(tangent, max_norm, rectified, False)  # type: ignore[no-untyped-call]
     return time, space
 
@@ -144,14 +168,19 @@ def composed_exp_origin_parts(tangent: Tensor, max_norm: float, rectified: bool 
     return _parts(exp_origin(tangent.relu() if rectified else tangent, max_norm))
 
 
+def _mapped(tangent: Tensor, max_norm: float, rectified: bool, joined: bool) -> tuple[Tensor, Tensor, MappedRows]:
+    """Time, the points or their space, and what the backward pass needs."""
+    time = tangent.new_empty(tangent.shape[0])
+    out = tangent.new_empty(tangent.shape[0], tangent.shape[1] + joined)
+    return time, out, exp_rows(tangent, max_norm, rectified, time, out)
+
+
 class _ExpOrigin(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, tangent: Tensor, max_norm: float, rectified: bool, joined: bool
     ) -> Tensor | tuple[Tensor, Tensor]:
-        time = tangent.new_empty(len(tangent))
-        out = tangent.new_empty(len(tangent), tangent.shape[1] + joined)
-        rows = exp_rows(tangent, max_norm, rectified, time, out)
+        time, out, rows = _mapped(tangent, max_norm, rectified, joined)
         ctx.max_norm, ctx.rectified, ctx.joined = max_norm, rectified, joined
         ctx.save_for_backward(tangent, out, *rows)
         return out if joined else (time, out)

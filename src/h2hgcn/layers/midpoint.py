@@ -9,6 +9,8 @@ from h2hgcn.compiled import compiled
 from h2hgcn.geometry.numerics import LONG_SUM, MIDPOINT_FLOOR, SUM_TOLERANCE, wide
 from h2hgcn.layers.sparse import SparseMatrix, sparse_matmul
 
+_EPS = torch.finfo(torch.float32).eps
+
 
 def neighborhood_sums(time: Tensor, space: Tensor, matrix: SparseMatrix) -> tuple[Tensor, Tensor]:
     """Weighted means ``(T, S)`` of neighbours ``time (n)`` and ``space (n, dim)``: γ is the time of a point, γ·k its
@@ -40,10 +42,10 @@ def long_sums(sum_time: Tensor, time: Tensor, space: Tensor, matrix: SparseMatri
     """The sums that have to be taken again; None if all are good, which is the rule. See ``numerics.LONG_SUM``."""
     if sum_time.dtype != torch.float32:
         return None
-    if sum_time.is_cpu and not _any_long_sum(matrix.crow.numpy(), sum_time.numpy(), torch.finfo(torch.float32).eps):
+    if sum_time.is_cpu and not _any_long_sum(matrix.arrays[0], sum_time.numpy(), _EPS):
         return None
     lengths = matrix.crow.diff()
-    error = lengths * sum_time.square() * torch.finfo(torch.float32).eps
+    error = lengths * sum_time.square() * _EPS
     rows = ((lengths > LONG_SUM) & (error > SUM_TOLERANCE)).nonzero().squeeze(1)
     if not len(rows):
         return None

@@ -39,10 +39,10 @@ def exp_rows(tangent: Tensor, cap: float, rectified: bool, time: Tensor, out: Te
     """
     if not tangent.is_cpu:
         return _exp_by_tensors(tangent, cap, rectified, time, out)
-    scales = torch.empty(2, len(tangent), dtype=torch.float64)
-    arrays = [x.detach().numpy() for x in (tangent.contiguous(), out.view(-1), time, scales)]
-    low = arrays[0].dtype.type(0 if rectified else -math.inf)
-    run_on_rows(_exp, tangent.shape, *arrays, out.shape[1], low, cap, math.sinh(cap), math.cosh(cap))
+    scales = torch.empty(2, tangent.shape[0], dtype=torch.float64)
+    arrays = tangent.detach().contiguous().numpy(), out.numpy().reshape(-1), time.numpy(), scales.numpy()
+    lowest = 0.0 if rectified else -math.inf
+    run_on_rows(_exp, tangent.shape, *arrays, out.shape[1], lowest, cap, math.sinh(cap), math.cosh(cap))
     return MappedRows(scales[0], scales[1])
 
 
@@ -55,18 +55,17 @@ def exp_rows_backward(
     result = torch.empty(space.shape, dtype=space.dtype)
     # one layout, since loops are compiled for each
     arrays = [x.detach().contiguous().numpy() for x in (grad_time, grad_space, space, *rows, result)]
-    low = arrays[2].dtype.type(0 if rectified else -math.inf)
-    run_on_rows(_exp_backward, space.shape, *arrays, low, cap)
+    run_on_rows(_exp_backward, space.shape, *arrays, 0.0 if rectified else -math.inf, cap)
     return result
 
 
 @compiled
 def _exp(
     first: int, last: int, tangents: Any, out: Any, time: Any, scales: Any,
-    stride: int, low: Any, cap: float, sinh_cap: float, cosh_cap: float,
+    stride: int, lowest: float, cap: float, sinh_cap: float, cosh_cap: float,
 ) -> None:  # fmt: skip
     dim = tangents.shape[1]
-    zero = tangents.dtype.type(0)
+    zero, low = tangents.dtype.type(0), tangents.dtype.type(lowest)
     for i in range(first, last):
         row, new = tangents[i], out[(i + 1) * stride - dim : (i + 1) * stride]
         square = total = zero
@@ -97,10 +96,10 @@ def _exp(
 @compiled
 def _exp_backward(
     first: int, last: int, grad_time: Any, grads: Any, space: Any, norms: Any, factors: Any, result: Any,
-    low: Any, cap: float,
+    lowest: float, cap: float,
 ) -> None:  # fmt: skip
     dim = space.shape[1]
-    zero = space.dtype.type(0)
+    zero, low = space.dtype.type(0), space.dtype.type(lowest)
     for i in range(first, last):
         row, grad, new = space[i], grads[i], result[i]
         along = zero

@@ -25,80 +25,102 @@ _BLOCK = 32
 TIME, NORM, LIFTED, SCALE, GAP = range(ROW_NUMBERS := 5)
 
 
-def activate_rows(sum_space: Tensor, slope: float, rows: Tensor, out: Tensor) -> None:
+def activate_rows(sum_space: Tensor, slope: float, rows: Tensor, out: Tensor, norms_known: bool = False) -> None:
     """The points of sums ``(n)`` and ``(n, dim)``, for a leaky ReLU of this slope.
 
-    ``rows[TIME]`` holds the sums of times, ``rows[NORM]`` ``Q`` where it is known already, and 0 where it has to be
-    worked out; all of ``rows`` is filled. ``out`` takes the space coordinates ``(n, dim)``, or whole points if it is
-    ``(n, dim + 1)``.
+    ``rows[TIME]`` holds the sums of times and, if ``norms_known``, ``rows[NORM]`` holds ``Q`` where it is known already
+    and 0 where it has to be worked out; all of ``rows`` is filled. ``out`` takes the space coordinates ``(n, dim)``, or
+    whole points if it is ``(n, dim + 1)``.
     """
     if not sum_space.is_cpu:
-        _activate_by_tensors(sum_space, slope, rows, out)
+        _activate_by_tensors(sum_space, slope, rows, out, norms_known)
         return
-    arrays = [x.numpy() for x in (sum_space.contiguous(), out.view(-1), rows)]
-    kind = arrays[0].dtype.type
-    run_on_rows(_activate, sum_space.shape, *arrays, out.shape[1], kind(slope), kind(MIDPOINT_FLOOR))
+    arrays = sum_space.contiguous().numpy(), out.numpy().reshape(-1), rows.numpy()
+    run_on_rows(_activate, sum_space.shape, *arrays, out.shape[1], slope, norms_known)
 
 
 def activate_rows_backward(
-    grad_time: Tensor, grad_space: Tensor, sum_space: Tensor, rows: Tensor, slope: float
+    grads: tuple[Tensor, ...], sum_space: Tensor, rows: Tensor, slope: float
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of the sums ``(n)`` and ``(n, dim)`` from those of the points."""
+    """Gradients of the sums ``(n)`` and ``(n, dim)`` from those of whole points, or of their time and space."""
     if not sum_space.is_cpu or not sum_space.numel():
-        return _activate_backward_by_tensors(grad_time, grad_space, sum_space, rows, slope)
-    if grad_space.stride(1) != 1 or grad_space.stride(0) < grad_space.shape[1]:
-        grad_space = grad_space.contiguous()
-    # space is often a part of whole points: a flat array and a stride serve it without a copy
-    stride = grad_space.stride(0)
-    flat = grad_space.as_strided(((len(grad_space) - 1) * stride + sum_space.shape[1],), (1,))
-    grad_sum_time, grad_sum = torch.empty_like(rows[TIME]), torch.empty_like(sum_space)
-    tensors = (grad_time.contiguous(), flat, sum_space, rows, grad_sum_time, grad_sum)
-    arrays = [x.detach().numpy() for x in tensors]
-    run_on_rows(_activate_backward, sum_space.shape, *arrays, stride, arrays[0].dtype.type(slope))
+        return _activate_backward_by_tensors(grads, sum_space, rows, slope)
+    # flat arrays and strides, since loops are compiled for each layout
+    flat = [grad.detach().contiguous().numpy().reshape(-1) for grad in grads]
+    time, space, time_stride, stride = (
+        (flat[0], flat[0][1:], grads[0].shape[1], grads[0].shape[1])
+        if len(flat) == 1
+        else (*flat, 1, sum_space.shape[1])
+    )
+    grad_sum_time, grad_sum = rows.new_empty(rows.shape[1]), torch.empty_like(sum_space)
+    arrays = [x.numpy() for x in (sum_space, rows, grad_sum_time, grad_sum)]
+    run_on_rows(_activate_backward, sum_space.shape, time, space, *arrays, time_stride, stride, slope)
     return grad_sum_time, grad_sum
 
 
 @compiled
-def _activate(first: int, last: int, sums: Any, out: Any, rows: Any, stride: int, slope: Any, floor: Any) -> None:
-    time, norm, lifted, scale, gap = rows[TIME], rows[NORM], rows[LIFTED], rows[SCALE], rows[GAP]
+def _activate(
+    first: int, last: int, sums: Any, out: Any, rows: Any, stride: int, negative_slope: float, norms_known: bool
+) -> None:
     dim = sums.shape[1]
+    slope = sums.dtype.type(negative_slope)
     zero = slope * 0
-    leak = slope * slope
+    above, below = np.empty(_BLOCK, sums.dtype), np.empty(_BLOCK, sums.dtype)
     for start in range(first, last, _BLOCK):
         end = min(start + _BLOCK, last)
         for i in range(start, end):
             row = sums[i]
-            above = below = zero
+            upper_square = lower_square = zero
             for k in range(dim):
                 positive, negative = max(row[k], zero), min(row[k], zero)
-                above += positive * positive
-                below += negative * negative
-            scale[i], gap[i] = above, below
-        for i in range(start, end):
-            above, below = scale[i], gap[i]
-            worked_out = math.sqrt(max(time[i] * time[i] - (above + below), floor))
-            norm[i] = worked_out if norm[i] == 0 else norm[i]
-            lifted[i] = time[i] + norm[i]
-            # |S|² - |R|² is what the negative coordinates lost, so nothing cancels
-            gap[i] = 2 * norm[i] * lifted[i] + (1 - leak) * below
-            scale[i] = 2 * lifted[i] / gap[i]
-            time[i] = math.sqrt(1 + scale[i] * scale[i] * (above + leak * below))
+                upper_square += positive * positive
+                lower_square += negative * negative
+            above[i - start], below[i - start] = upper_square, lower_square
+        _scale_block(
+            rows[TIME, start:end], rows[NORM, start:end], rows[LIFTED, start:end], rows[SCALE, start:end],
+            rows[GAP, start:end], above, below, slope * slope, norms_known,
+        )  # fmt: skip
         for i in range(start, end):
             row, new = sums[i], out[(i + 1) * stride - dim : (i + 1) * stride]
-            upper, lower = scale[i], scale[i] * slope
+            upper, lower = rows[SCALE, i], rows[SCALE, i] * slope
             for k in range(dim):
                 new[k] = row[k] * (upper if row[k] > 0 else lower)
             if stride > dim:
-                out[i * stride] = time[i]
+                out[i * stride] = rows[TIME, i]
+
+
+@compiled
+def _scale_block(
+    time: Any, norm: Any, lifted: Any, scale: Any, gap: Any, above: Any, below: Any, leak: Any, norms_known: bool
+) -> None:
+    """Fills the numbers of a block of rows, from the squares of what is above and below 0.
+
+    Loops that count from 0 and write one array each are turned into vector instructions.
+    """
+    for r in range(len(time)):
+        square = time[r] * time[r] - (above[r] + below[r])
+        lifted[r] = math.sqrt(square if square > MIDPOINT_FLOOR else MIDPOINT_FLOOR)
+    for r in range(len(time)):
+        norm[r] = norm[r] if norms_known and norm[r] != 0 else lifted[r]
+    for r in range(len(time)):
+        lifted[r] = time[r] + norm[r]
+    for r in range(len(time)):
+        # |S|² - |R|² is what the negative coordinates lost, so nothing cancels
+        gap[r] = 2 * norm[r] * lifted[r] + (1 - leak) * below[r]
+    for r in range(len(time)):
+        scale[r] = 2 * lifted[r] / gap[r]
+    for r in range(len(time)):
+        time[r] = math.sqrt(1 + scale[r] * scale[r] * (above[r] + leak * below[r]))
 
 
 @compiled
 def _activate_backward(
     first: int, last: int, grad_time: Any, grads: Any, sums: Any, rows: Any, grad_sum_time: Any, grad_sum: Any,
-    stride: int, slope: Any,
+    time_stride: int, stride: int, negative_slope: float,
 ) -> None:  # fmt: skip
     time, norm, lifted, scale, gap = rows[TIME], rows[NORM], rows[LIFTED], rows[SCALE], rows[GAP]
     dim = sums.shape[1]
+    slope = sums.dtype.type(negative_slope)
     zero = slope * 0
     ratio, grad_square = np.empty_like(norm[:_BLOCK]), np.empty_like(norm[:_BLOCK])
     for start in range(first, last, _BLOCK):
@@ -112,9 +134,9 @@ def _activate_backward(
         for i in range(start, end):
             # c and time depend on a and |R|² alone; their derivatives, times D:
             # ∂c/∂a = -2·time/D, ∂c/∂|R|² = c/D, ∂time/∂a = -2·(c²|R|²)/(c·D), ∂time/∂|R|² = 2a²/D² = c·a/D
-            c, t, grad_scale = scale[i], time[i], grad_sum_time[i]
-            ratio[i - start] = -2 * (grad_scale * t + grad_time[i] * ((t * t - 1) / c)) / gap[i] / norm[i]
-            grad_square[i - start] = 2 * c * (grad_scale + grad_time[i] * lifted[i]) / gap[i]
+            c, t, grad_scale, grad_t = scale[i], time[i], grad_sum_time[i], grad_time[i * time_stride]
+            ratio[i - start] = -2 * (grad_scale * t + grad_t * ((t * t - 1) / c)) / gap[i] / norm[i]
+            grad_square[i - start] = 2 * c * (grad_scale + grad_t * lifted[i]) / gap[i]
             grad_sum_time[i] = ratio[i - start] * lifted[i]
         for i in range(start, end):
             # in each coordinate act'(S)·(c·grad + grad_square·act(S)) - ratio·S
@@ -126,11 +148,11 @@ def _activate_backward(
                 result[k] = (c * grad[k] + upper * row[k]) if row[k] > 0 else (leaking * grad[k] + lower * row[k])
 
 
-def _activate_by_tensors(sum_space: Tensor, slope: float, rows: Tensor, out: Tensor) -> None:
+def _activate_by_tensors(sum_space: Tensor, slope: float, rows: Tensor, out: Tensor, norms_known: bool) -> None:
     time, norm, lifted, scale, gap = rows
     norm_sum = torch.linalg.vector_norm(sum_space, dim=1)
     worked_out = ((time - norm_sum) * (time + norm_sum)).clamp_min(MIDPOINT_FLOOR).sqrt()
-    norm.copy_(torch.where(norm == 0, worked_out, norm))
+    norm.copy_(torch.where(norm != 0, norm, worked_out) if norms_known else worked_out)
     torch.add(time, norm, out=lifted)
     dim = sum_space.shape[1]
     activated = torch.ops.aten.leaky_relu.out(sum_space, slope, out=out[:, out.shape[1] - dim :])
@@ -145,8 +167,9 @@ def _activate_by_tensors(sum_space: Tensor, slope: float, rows: Tensor, out: Ten
 
 
 def _activate_backward_by_tensors(
-    grad_time: Tensor, grad_space: Tensor, sum_space: Tensor, rows: Tensor, slope: float
+    grads: tuple[Tensor, ...], sum_space: Tensor, rows: Tensor, slope: float
 ) -> tuple[Tensor, Tensor]:
+    grad_time, grad_space = (grads[0][:, 0], grads[0][:, 1:]) if len(grads) == 1 else grads
     time, norm, lifted, scale, gap = rows
     activated = torch.nn.functional.leaky_relu(sum_space, slope)
     grad_scale = (grad_space * activated).sum(1)

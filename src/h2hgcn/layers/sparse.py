@@ -1,6 +1,8 @@
 """The product of a CSR matrix with a dense one, differentiable in both, its transpose being at hand."""
 
 import warnings
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,15 +14,22 @@ from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.geometry.numerics import full_precision
 
 
-class SparseMatrix(NamedTuple):
-    """A matrix in CSR form and its transpose, as plain tensors."""
-
+class _Parts(NamedTuple):
     crow: Tensor
     col: Tensor
     values: Tensor
     transpose_crow: Tensor
     transpose_col: Tensor
     transpose_values: Tensor
+
+
+class SparseMatrix(_Parts):
+    """A matrix in CSR form and its transpose, as plain tensors."""
+
+    @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """The same memory as NumPy arrays, which compiled loops take; on the CPU."""
+        return tuple(part.detach().contiguous().numpy() for part in self)
 
 
 def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
@@ -58,10 +67,7 @@ _LOOPED = (torch.float32, torch.float64)
 def csr_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
     """What ``csr_matmul`` does, for those that nobody traces: the way through PyTorch's dispatcher takes time."""
     if _HAS_FBGEMM and dense.dtype == torch.float32 and dense.dim() == 2 and dense.is_cpu and dense.numel():
-        sums: Tensor = torch.ops.aten._embedding_bag_forward_only(
-            dense.contiguous(), col, crow, False, 0, False, values, True
-        )[0]
-        return sums
+        return torch._embedding_bag_forward_only(dense.contiguous(), col, crow, False, 0, False, values, True)[0]
     if dense.dim() == 1 and dense.is_cpu and dense.dtype in _LOOPED:
         return _vector_product(crow, col, values, dense)
     matrix = torch.sparse_csr_tensor(crow, col, values, (len(crow) - 1, len(dense)), check_invariants=False)
@@ -72,9 +78,27 @@ def csr_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Ten
 def _vector_product(crow: Tensor, col: Tensor, values: Tensor, vector: Tensor) -> Tensor:
     """A tensor of PyTorch's CSR kind costs more to make than to multiply where the vector is short."""
     sums = torch.empty(len(crow) - 1, dtype=vector.dtype)
-    arrays = [x.detach().contiguous().numpy() for x in (crow, col, values, vector, sums)]
-    run_on_rows(_sum_rows, (len(sums), 1 + len(col) // max(len(sums), 1)), *arrays)
+    _sum_in_loop([x.detach().contiguous().numpy() for x in (crow, col, values)], vector, sums)
     return sums
+
+
+def vector_product(
+    matrix: SparseMatrix, vector: Tensor, *, transposed: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """``csr_product`` with a matrix that is kept, whose arrays are at hand."""
+    if not vector.is_cpu:
+        crow, col, values = matrix[3:] if transposed else matrix[:3]
+        product = csr_product(crow, col, values, vector)
+        return product if out is None else out.copy_(product)
+    arrays = matrix.arrays[3:] if transposed else matrix.arrays[:3]
+    sums = vector.new_empty(len(arrays[0]) - 1) if out is None else out
+    _sum_in_loop(arrays, vector, sums)
+    return sums
+
+
+def _sum_in_loop(matrix: Sequence[Any], vector: Tensor, sums: Tensor) -> None:
+    arrays = vector.detach().contiguous().numpy(), sums.numpy()
+    run_on_rows(_sum_rows, (sums.shape[0], 1 + len(matrix[1]) // max(sums.shape[0], 1)), *matrix, *arrays)
 
 
 @compiled

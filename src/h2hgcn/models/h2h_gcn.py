@@ -17,6 +17,7 @@ from h2hgcn.layers.features import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.layers.h2h_conv import H2HConv
 from h2hgcn.layers.kernels import exp_origin_parts
 from h2hgcn.layers.spaces import Space
+from h2hgcn.layers.varied_conv import VariedConv, check_variant
 from h2hgcn.models.pretrained import Pretrained
 
 
@@ -39,6 +40,9 @@ class H2HGCN(Pretrained):
         curvature: ``c > 0`` of a space of curvature ``-c``. It scales the vectors that enter; ``distance_scale`` is
             the factor for the distances that leave.
         learn_curvature: Whether ``curvature`` is only where it starts.
+        weights: Of the convolutions: ``"stiefel"``, as in the paper, or, to measure what that is worth, ``"fixed"`` at
+            their random start, or ``"free"``, without any constraint; see ``VariedConv``.
+        aggregation: ``"midpoint"``, as in the paper, or ``"tangent"``, a mean in the tangent space at the origin.
     """
 
     name = "h2h-gcn"
@@ -63,6 +67,8 @@ class H2HGCN(Pretrained):
         max_tangent_norm: float | None = None,
         curvature: float = 1.0,
         learn_curvature: bool = False,
+        weights: str = "stiefel",
+        aggregation: str = "midpoint",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -72,6 +78,7 @@ class H2HGCN(Pretrained):
             "neighbor_weights": neighbor_weights, "negative_slope": negative_slope, "stem": stem,
             "stem_activation": stem_activation, "tied": tied, "feature_dropout": feature_dropout, "dropout": dropout,
             "max_tangent_norm": max_tangent_norm, "curvature": curvature, "learn_curvature": learn_curvature,
+            "weights": weights, "aggregation": aggregation,
         }  # fmt: skip
         _check_arguments(in_features, dim, num_layers, stem, tied, max_tangent_norm, curvature)
         check_shares(dropout=dropout, feature_dropout=feature_dropout)
@@ -85,9 +92,13 @@ class H2HGCN(Pretrained):
         self.stem = nn.Linear(in_features, dim, device=device, dtype=dtype) if stem else None
         self.stem_activation = activation_resolver(stem_activation) if stem and stem_activation else nn.Identity()
         widths = [dim if stem else in_features, *[dim] * num_layers]
+        check_variant(weights, aggregation)
+        options: dict[str, Any] = {"negative_slope": negative_slope, "device": device, "dtype": dtype}
+        if (weights, aggregation) != ("stiefel", "midpoint"):
+            options |= {"weights": weights, "aggregation": aggregation}
+        conv = VariedConv if "weights" in options else H2HConv
         self.convs = nn.ModuleList(
-            H2HConv(width, dim, activation, neighbor_weights, negative_slope=negative_slope, device=device, dtype=dtype)
-            for width in widths[: 1 if tied else num_layers]
+            conv(width, dim, activation, neighbor_weights, **options) for width in widths[: 1 if tied else num_layers]
         )
         log_curvature = torch.tensor(math.log(curvature), device=device, dtype=dtype)
         self.log_curvature = nn.Parameter(log_curvature, requires_grad=learn_curvature)
@@ -102,6 +113,11 @@ class H2HGCN(Pretrained):
     def curvature(self) -> Tensor:
         """``c`` of a space of curvature ``-c``."""
         return self.log_curvature.exp()
+
+    @property
+    def has_unit_curvature(self) -> bool:
+        """Whether the curvature is -1 for good, so that nothing has to be scaled."""
+        return not self.log_curvature.requires_grad and float(self.log_curvature) == 0
 
     @property
     def distance_scale(self) -> Tensor:
@@ -147,15 +163,15 @@ class H2HGCN(Pretrained):
             return exp_origin_parts(tangent, self._bound(tangent.dtype))
         hidden = self._stem_output(x).to(self.log_curvature.dtype)
         time, space = exp_origin_parts(hidden, self._bound(hidden.dtype), isinstance(self.stem_activation, nn.ReLU))
-        if not bool(time.detach().sum().isfinite()):
+        if not math.isfinite(time.detach().sum()):
             self._check_finite(hidden, x)
         return time, space
 
     def _goes_straight(self) -> bool:
         """Whether at most a ReLU is between stem and exponential map: no dropout, and a curvature of -1 for good."""
-        if self.log_curvature.requires_grad or torch.compiler.is_compiling() or (self.training and self.dropout):
+        if torch.compiler.is_compiling() or (self.training and self.dropout):
             return False
-        return isinstance(self.stem_activation, (nn.ReLU, nn.Identity)) and float(self.log_curvature) == 0
+        return isinstance(self.stem_activation, (nn.ReLU, nn.Identity)) and self.has_unit_curvature
 
     @torch.no_grad()
     def share_at_bound(self, x: Any) -> float:

@@ -27,8 +27,8 @@ class LinkHead(nn.Module):
         if self.space == "euclidean":
             source, target = (points.index_select(0, ends) for ends in pairs.unbind(1))
             return self.decoder(source, target, distance_scale=distance_scale)
-        square = squared_distances_of_rows(as_lorentz(points, self.space), pairs) * distance_scale**2
-        return (self.decoder.r - square) / self.decoder.t
+        square = squared_distances_of_rows(as_lorentz(points, self.space), pairs)
+        return self.decoder.logits(square, distance_scale)
 
 
 class ClassHead(nn.Module):

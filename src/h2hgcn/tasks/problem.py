@@ -29,6 +29,8 @@ class Model(nn.Module):
     @property
     def distance_scale(self) -> Any:
         """The encoder's factor for distances, if its curvature is not -1."""
+        if getattr(self.encoder, "has_unit_curvature", False):
+            return 1.0
         return getattr(self.encoder, "distance_scale", 1.0)
 
 

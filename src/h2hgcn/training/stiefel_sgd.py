@@ -1,14 +1,13 @@
-"""Riemannian SGD on the Stiefel manifold, all weights of a shape in one go."""
+"""Riemannian SGD on the Stiefel manifold."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from h2hgcn.geometry import stiefel
-from h2hgcn.geometry.numerics import wide
 
 
 class StiefelSGD(Optimizer):
@@ -26,23 +25,7 @@ class StiefelSGD(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            for alike in _by_shape(group["params"]):
-                _move(alike, group["lr"])
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    weight.copy_(stiefel.descend(weight.detach(), weight.grad, group["lr"]))
         return loss
-
-
-def _by_shape(weights: Iterable[Tensor]) -> Iterable[list[Tensor]]:
-    """The weights that have gradients, those of one shape, dtype and device together."""
-    kinds: dict[Any, list[Tensor]] = {}
-    for weight in weights:
-        if weight.grad is not None:
-            kinds.setdefault((weight.shape, weight.dtype, weight.device), []).append(weight)
-    return kinds.values()
-
-
-def _move(weights: list[Tensor], lr: float) -> None:
-    points = wide(torch.stack([weight.detach() for weight in weights]))
-    gradients = wide(torch.stack([weight.grad for weight in weights if weight.grad is not None]))
-    moved = stiefel.retract(points, stiefel.project_tangent(points, gradients).mul_(-lr))
-    for weight, value in zip(weights, moved.unbind(), strict=True):
-        weight.copy_(value)

@@ -1,14 +1,18 @@
-"""Settings to start from, as TOML files: one for a task, and one for a data set and a task."""
+"""Settings to start from, as TOML files: for a model and a task, for a data set, too, and for one of its splits."""
 
 import tomllib
 from importlib.resources import files
 from typing import Any
 
 
-def preset(dataset: str | None, task: str, model: str) -> tuple[str | None, dict[str, Any]]:
-    """The name and the settings of the preset for a data set, else for any graph, if there is one for the model."""
-    names = [] if dataset is None else [f"{dataset}-{task}-{model}"]
-    for name in (*names, f"{task}-{model}"):
+def preset(
+    dataset: str | None, task: str, model: str, protocol: str | None = None
+) -> tuple[str | None, dict[str, Any]]:
+    """The name and the settings of the preset that fits best; ``protocol`` is the split that is asked for, if any."""
+    names = [f"{task}-{model}"]
+    if dataset is not None:
+        names = [f"{dataset}-{task}-{model}-{protocol}", f"{dataset}-{task}-{model}", *names]
+    for name in names:
         file = files(__name__) / f"{name}.toml"
         if file.is_file():
             return name, tomllib.loads(file.read_text(encoding="utf-8"))

@@ -10,12 +10,15 @@ from h2hgcn.errors import DataError
 from h2hgcn.experiments.sections import Sections
 from h2hgcn.options import suggestion
 
-TABLES = ("table1", "table2", "table3", "table4")
+TABLES = ("table1", "table2", "table3", "table4", "ablations")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A graph and a task. ``protocols`` are the splits that stand for the paper's (legacy) and a clean protocol."""
+    """A graph and a task. ``protocols`` are the splits that stand for the paper's (legacy) and a clean protocol.
+
+    ``tried`` says what was done to reach the paper's number, where it was not reached.
+    """
 
     id: str
     title: str
@@ -25,16 +28,31 @@ class Column:
     folds: int = 0
     highest: float | None = None
     note: str = ""
+    tried: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A model, and what the paper (or ``source``) reports of it in each column, in per cent."""
+    """A model, and what the paper (or ``source``) reports of it in each column, in per cent.
+
+    ``settings`` make it a variant of the model, which needs an ``id`` of its own; ``columns`` are those that it is for,
+    all if there are none.
+    """
 
     model: str
     title: str
+    id: str = ""
+    settings: Sections = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
     paper: Mapping[str, float] = field(default_factory=dict)
     source: str = "Dai et al. 2021"
+
+    @property
+    def name(self) -> str:
+        return self.id or self.model
+
+    def has(self, column: Column) -> bool:
+        return not self.columns or column.id in self.columns
 
 
 @dataclass(frozen=True)
@@ -54,7 +72,7 @@ class PaperTable:
         return _named(name, {column.id: column for column in self.columns}, f"{self.name} has no column")
 
     def row(self, name: str) -> Row:
-        return _named(name, {row.model: row for row in self.rows}, f"{self.name} has no row for the model")
+        return _named(name, {row.name: row for row in self.rows}, f"{self.name} has no row")
 
 
 def paper_table(name: str) -> PaperTable:

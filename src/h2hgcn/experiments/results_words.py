@@ -1,0 +1,56 @@
+"""What the scores of a table say, in sentences: where ours falls short, and who is better."""
+
+from collections.abc import Iterator
+
+from h2hgcn.experiments.significance import LEVEL, p_value
+from h2hgcn.experiments.table_cells import Score, TableScores
+from h2hgcn.experiments.tables import Column, Row
+from h2hgcn.models import ENCODERS
+
+OURS = "h2h-gcn"
+
+
+def words_of(scores: TableScores) -> Iterator[str]:
+    """A sentence or two for each column in which H2H-GCN has a score."""
+    ours = next((row for row in scores.table.rows if row.name == OURS), None)
+    for column in scores.columns:
+        score = None if ours is None else scores.of(ours, column)
+        if ours is not None and score is not None:
+            yield f"{column.title}: " + " ".join(_sentences(scores, ours, column, score))
+
+
+def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> Iterator[str]:
+    yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, ours.paper.get(column.id))}."
+    if column.tried and score.mean < ours.paper.get(column.id, 0):
+        yield f"{column.tried.rstrip('.')}."
+    others = [(row, scores.of(row, column)) for row in scores.table.rows if row.name != OURS]
+    found = [(row, other) for row, other in others if other is not None]
+    if found:
+        best, other = max(found, key=lambda pair: pair[1].mean)
+        kind = " (Euclidean)" if best.model != OURS and ENCODERS[best.model].space == "euclidean" else ""
+        relation = _compared(other, score, scores.protocol)
+        yield f"The best other row is {best.title}{kind} with {other.mean:.1f}, {relation}."
+    trivial = scores.trivial[column.id]
+    if trivial:
+        name = max(trivial, key=lambda name: trivial[name])
+        if trivial[name] > score.mean:
+            yield f"No learning is better: {name} has {trivial[name]:.1f}."
+
+
+def _against_paper(score: Score, paper: float | None) -> str:
+    if paper is None:
+        return ""
+    difference = round(score.mean, 1) - paper
+    if abs(difference) < 0.05:
+        return f", as in the paper ({paper})"
+    return f", {abs(difference):.1f} {'above' if difference > 0 else 'below'} the paper's {paper}"
+
+
+def _compared(other: Score, ours: Score, protocol: str) -> str:
+    """How another row stands to ours."""
+    paired = protocol == "clean" and len(other.values) == len(ours.values)
+    chance = p_value(other.values, ours.values, paired)
+    relation = "above H2H-GCN" if other.mean > ours.mean else "below H2H-GCN"
+    if chance is None:
+        return f"{relation}, with too few runs to tell"
+    return f"{relation}" + ("" if chance < LEVEL else f", within noise (p = {chance:.2f})")
