@@ -40,9 +40,7 @@ def main() -> None:
             shoot(runs / "disease" / "report.html", f"report-{scheme}")
 
 
-def take(
-    browser: Any, scheme: str, page: Path, name: str, choose: str = "", column: str = "", show: str = ""
-) -> None:
+def take(browser: Any, scheme: str, page: Path, name: str, choose: str = "", column: str = "", show: str = "") -> None:
     """A picture of a page, with a node chosen, a colouring, and a part of the panel in view."""
     opened = browser.new_page(
         viewport={"width": 1280, "height": 840}, color_scheme=scheme, reduced_motion="reduce", device_scale_factor=1

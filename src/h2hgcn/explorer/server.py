@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable
 
@@ -58,8 +59,8 @@ def serve(scene: Scene, opened: socket.socket, *, browser: bool) -> None:
     """Answers until somebody interrupts it."""
 
     def show() -> None:
-        if browser:
-            webbrowser.open(address_of(opened))
+        if browser:  # in a thread: a browser of the terminal would not come back before it ends
+            threading.Thread(target=webbrowser.open, args=(address_of(opened),), daemon=True).start()
 
     server = make_server(scene, show)
     try:

@@ -33,6 +33,14 @@ export class Served {
   }
 }
 
+function fromBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < bytes.length; at += 1) bytes[at] = letters.charCodeAt(at);
+  return bytes;
+}
+
 export class Embedded {
   constructor(element) {
     this.held = JSON.parse(element.textContent);
@@ -44,7 +52,7 @@ export class Embedded {
   }
 
   async buffer(name) {
-    const bytes = Uint8Array.from(atob(this.held.buffers[name]), (letter) => letter.charCodeAt(0));
+    const bytes = fromBase64(this.held.buffers[name]);
     return new ARRAYS[this.held.about.buffers[name].type](bytes.buffer);
   }
 
