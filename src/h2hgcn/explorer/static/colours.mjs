@@ -4,7 +4,7 @@ const TABLE = 256;
 const NONE = TABLE - 1; // points without a value
 const MISSING = 0xffff; // their code in a column of names
 
-export const GREY = "#8a8f98";
+const GREY = "#8a8f98";
 
 /** A column's colours: `shades` (a place in `table` for each point), `table` (css colours) and `legend`. */
 export function colouring(column, values, palette, ramp) {

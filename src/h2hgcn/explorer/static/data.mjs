@@ -12,7 +12,7 @@ async function answer(path) {
   throw new Error(told.detail ?? `the server answered ${response.status}`);
 }
 
-export class Served {
+class Served {
   async about() {
     this.described = await (await answer("api/about")).json();
     return this.described;
@@ -41,7 +41,7 @@ function fromBase64(text) {
   return bytes;
 }
 
-export class Embedded {
+class Embedded {
   constructor(element) {
     this.held = JSON.parse(element.textContent);
     element.remove();

@@ -72,7 +72,7 @@ function nameOfFocus(stage) {
 }
 
 // control characters have no place in XML at all
-export function escaped(text) {
+function escaped(text) {
   const signs = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
   return text.replace(/[&<>"]/g, (sign) => signs[sign]).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd");
 }

@@ -5,7 +5,7 @@ const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
 /** The colours of the page's style, and fonts. */
-export function currentLook() {
+function currentLook() {
   const style = getComputedStyle(document.documentElement);
   const names = ["ground", "raised", "text", "quiet", "rule", "accent", "mark"];
   const colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
