@@ -13,6 +13,7 @@ from h2hgcn.cli.compare_command import compare
 from h2hgcn.cli.datasets_command import datasets
 from h2hgcn.cli.embed_command import embed
 from h2hgcn.cli.evaluate_command import evaluate
+from h2hgcn.cli.explore_command import explore
 from h2hgcn.cli.inspect_command import inspect
 from h2hgcn.cli.models_command import models
 from h2hgcn.cli.output import say
@@ -30,7 +31,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, tune, compare, reproduce, evaluate, predict, recommend, embed, inspect, datasets, models):
+for command in (
+    train,
+    tune,
+    compare,
+    reproduce,
+    evaluate,
+    predict,
+    recommend,
+    embed,
+    explore,
+    inspect,
+    datasets,
+    models,
+):
     app.command()(command)
 
 
