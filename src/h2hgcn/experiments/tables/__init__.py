@@ -57,10 +57,13 @@ class Row:
 
 @dataclass(frozen=True)
 class PaperTable:
+    """Rows and columns; ``note`` is what a reader has to know before comparing its rows."""
+
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    note: str = ""
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -91,6 +94,7 @@ def paper_table(name: str) -> PaperTable:
         table["title"],
         tuple(Column(**column) for column in table["columns"]),
         tuple(Row(**row) for row in table["rows"]),
+        table.get("note", ""),
     )
 
 
