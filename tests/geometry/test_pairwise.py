@@ -1,3 +1,5 @@
+import math
+
 import mpmath
 import pytest
 import torch
@@ -82,3 +84,23 @@ def test_float32_is_as_good_as_its_coordinates():
     points, others = random_points(30, 4, 6, 0), random_points(30, 4, 6, 1)
     exact = all_distances(points, others)
     torch.testing.assert_close(all_distances(points.float(), others.float()).double(), exact, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [2, 64, 300])
+@pytest.mark.parametrize("radius", [0.1, 1, 3, 6, 9])
+@pytest.mark.parametrize("close", [0, 2, 20])
+def test_float32_products_are_taken_only_where_they_know_the_chord(dim, radius, close):
+    """Pairs that are close for their radius are few or many, so that all three ways are gone."""
+    points, others = random_points(40, dim, radius, 0, torch.float32), random_points(30, dim, radius, 1, torch.float32)
+    near = lorentz.exp_origin(lorentz.log_origin(points[:close]) * 1.01)
+    others = torch.cat([others, near])
+    exact = all_distances(points.double(), others.double())
+    assert (all_distances(points, others) - exact).abs().le(5e-6 * exact).all()
+
+
+def test_not_a_number_stays_one():
+    points, others = random_points(40, 8, 3, 0, torch.float32), random_points(30, 8, 3, 1, torch.float32)
+    points[3, 2] = math.nan
+    distances = all_distances(points, others)
+    assert distances[3].isnan().all()
+    assert distances.isnan().sum() == len(others)

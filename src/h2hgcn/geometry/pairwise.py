@@ -1,4 +1,7 @@
-"""All distances between two sets of points, by matrix products in float64, block by block.
+"""All distances between two sets of points, by matrix products.
+
+In float64, block by block; for float32 points first in float32, which is taken if nearly all chords are known well
+enough by it, the few others being worked out one by one.
 
 ``chord = 2(t t' - s·s' - 1)``, ``sinh(d) = sqrt(chord + chord²/4)`` and ``d = log1p(sinh(d) + chord/2)``: all
 terms are positive, so that once the chord is known nothing cancels, and the logarithm may be taken in the precision of
@@ -13,10 +16,21 @@ import torch
 from torch import Tensor
 
 from h2hgcn.compiled import compiled, run_on_rows
-from h2hgcn.geometry.numerics import GRADIENT_TOLERANCE, INNER_PRODUCT_STEPS, asinhc, safe_reciprocal, safe_sqrt, wide
+from h2hgcn.geometry.numerics import (
+    CHORD_TOLERANCE,
+    GRADIENT_TOLERANCE,
+    INNER_PRODUCT_STEPS,
+    asinhc,
+    safe_reciprocal,
+    safe_sqrt,
+    wide,
+)
 
 # Float64 numbers of a block: a megabyte. Smaller ones cost more to begin than they save.
 _BLOCK_ELEMENTS = 1 << 17
+
+# A chord of its own costs as much as some ten by a product in float64: with more of them the product is the better way.
+_SHARE_OF_SINGLES = 0.05
 
 
 def all_distances(points: Tensor, others: Tensor) -> Tensor:
@@ -35,13 +49,17 @@ def composed_all_distances(points: Tensor, others: Tensor) -> Tensor:
     time, other_time = _time(space), _time(other_space)
     product = time * other_time.mT
     chord = 2 * (product - space @ other_space.mT - 1)
-    chord = torch.where(chord <= product.detach() * _rounding(product), 0.0, chord)
+    chord = torch.where(chord <= product.detach() * _rounding(product.dtype), 0.0, chord)
     return (safe_sqrt(chord) * asinhc(chord / 4)).to(points.dtype)
 
 
 def _measured(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor, Tensor | None, float]:
     """Distances, twice their slopes in the chord if these are wanted, and the largest ``t t'``."""
     largest = _largest_time(points) * _largest_time(others)
+    if points.is_cpu and points.dtype == torch.float32 == _growth_dtype(largest, points.dtype):
+        narrow = _measured_narrow(points, others, with_slopes)
+        if narrow is not None:
+            return *narrow, largest
     mirrored = _lifted(others, torch.float64)
     mirrored[:, 1:].neg_()
     growth = points.new_empty(len(points), len(others), dtype=_growth_dtype(largest, points.dtype))
@@ -53,6 +71,24 @@ def _measured(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor
         product = torch.mm(lifted, mirrored.mT, out=products[: len(lifted)])
         _from_products(product, lifted, mirrored, growth[block], None if slopes is None else slopes[block])
     return growth.log1p_().to(points.dtype), slopes, largest
+
+
+def _measured_narrow(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor, Tensor | None] | None:
+    """Distances and slopes out of a product in the points' own precision, or None where it knows too few chords."""
+    lifted, mirrored = _lifted(points, points.dtype), _lifted(others, points.dtype)
+    mirrored[:, 1:].neg_()
+    growth = lifted @ mirrored.mT
+    slopes = torch.empty_like(growth) if with_slopes else None
+    arrays = (growth.numpy(), lifted.numpy(), mirrored.numpy(), (growth if slopes is None else slopes).numpy())
+    noise = _product_noise(lifted) / CHORD_TOLERANCE
+    singles = int(growth.numel() * _SHARE_OF_SINGLES)
+    known = _grow_known(*arrays, noise, _rounding(torch.float64), singles, with_slopes)
+    return (growth.log1p_(), slopes) if known else None
+
+
+def _product_noise(points: Tensor) -> float:
+    """The error of ``t t' - s·s'`` relative to ``t t'``: the sum is rounded once for each coordinate, at random."""
+    return torch.finfo(points.dtype).eps * (INNER_PRODUCT_STEPS + points.shape[1] ** 0.5)
 
 
 class _AllDistances(torch.autograd.Function):
@@ -146,9 +182,9 @@ def _from_products(product: Tensor, lifted: Tensor, mirrored: Tensor, growth: Te
     if product.is_cpu:
         slope_array = (growth if slopes is None else slopes).numpy()
         arrays = (product.numpy(), lifted.numpy(), mirrored.numpy(), growth.numpy(), slope_array)
-        _grow(*arrays, _rounding(product), slopes is not None)
+        _grow(*arrays, _rounding(product.dtype), slopes is not None)
         return
-    noise = torch.outer(lifted[:, 0], mirrored[:, 0]) * _rounding(product)
+    noise = torch.outer(lifted[:, 0], mirrored[:, 0]) * _rounding(product.dtype)
     chord = product.sub_(1).mul_(2)
     chord.masked_fill_(chord <= noise, 0.0)
     sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
@@ -160,8 +196,6 @@ def _from_products(product: Tensor, lifted: Tensor, mirrored: Tensor, growth: Te
 @compiled
 def _grow(product: Any, lifted: Any, mirrored: Any, growth: Any, slopes: Any, rounding: float, wanted: bool) -> None:
     """Only the chord is in float64: roots and quotients of the points' own precision are twice as many at a time."""
-    kind = growth.dtype.type
-    zero, one, half, quarter = kind(0), kind(1), kind(0.5), kind(0.25)
     other_time = np.empty(len(mirrored))
     for j in range(len(mirrored)):
         other_time[j] = mirrored[j, 0] * rounding
@@ -170,12 +204,59 @@ def _grow(product: Any, lifted: Any, mirrored: Any, growth: Any, slopes: Any, ro
         for j in range(len(products)):
             chord = 2 * (products[j] - 1)
             chords[j] = 0.0 if chord <= time * other_time[j] else chord  # NaN stays NaN
-        if wanted:
-            for j in range(len(products)):
-                sinh = np.sqrt(chords[j] + quarter * chords[j] * chords[j])
-                slope[j] = zero if chords[j] == zero else one / sinh
-        for j in range(len(products)):
-            chords[j] = np.sqrt(chords[j] + quarter * chords[j] * chords[j]) + half * chords[j]
+        _grow_row(chords, slope, wanted)
+
+
+@compiled
+def _grow_known(
+    products: Any, lifted: Any, mirrored: Any, slopes: Any, noise: float, rounding: float, singles: int, wanted: bool
+) -> bool:
+    """The same in place, the chords that ``noise`` might spoil being worked out anew; whether they were few enough."""
+    kind = products.dtype.type
+    zero, one, two = kind(0), kind(1), kind(2)
+    bounds = mirrored[:, 0] * kind(noise)
+    for i in range(products.shape[0]):
+        chords, point = products[i], lifted[i]
+        spoilt = zero  # a count in the precision of the loop, which keeps it wide
+        for j in range(len(chords)):
+            chords[j] = two * (chords[j] - one)
+            spoilt += zero if chords[j] >= point[0] * bounds[j] else one  # NaN is
+        singles -= int(spoilt)
+        if singles < 0:
+            return False
+        if spoilt:
+            for j in range(len(chords)):
+                if not chords[j] >= point[0] * bounds[j]:
+                    chords[j] = _chord(point, mirrored[j], rounding)
+        _grow_row(chords, slopes[i], wanted)
+    return True
+
+
+@compiled
+def _chord(point: Any, mirrored: Any, rounding: float) -> float:
+    """The chord of one pair in float64, 0 where it is noise."""
+    square, other_square, product = 1.0, 1.0, 0.0
+    for k in range(1, len(point)):
+        value, other = np.float64(point[k]), np.float64(mirrored[k])
+        square += value * value
+        other_square += other * other
+        product += value * other
+    times = np.sqrt(square * other_square)
+    chord = 2 * (times + product - 1)
+    return 0.0 if chord <= times * rounding else chord  # NaN stays NaN
+
+
+@compiled
+def _grow_row(chords: Any, slopes: Any, wanted: bool) -> None:
+    """From chords to ``exp(distance) - 1``, and twice the slopes if these are wanted."""
+    kind = chords.dtype.type
+    zero, one, half, quarter = kind(0), kind(1), kind(0.5), kind(0.25)
+    if wanted:
+        for j in range(len(chords)):
+            sinh = np.sqrt(chords[j] + quarter * chords[j] * chords[j])
+            slopes[j] = zero if chords[j] == zero else one / sinh
+    for j in range(len(chords)):
+        chords[j] = np.sqrt(chords[j] + quarter * chords[j] * chords[j]) + half * chords[j]
 
 
 def _blocks(rows: int, columns: int) -> list[slice]:
@@ -183,8 +264,8 @@ def _blocks(rows: int, columns: int) -> list[slice]:
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
-def _rounding(product: Tensor) -> float:
-    return INNER_PRODUCT_STEPS * torch.finfo(product.dtype).eps
+def _rounding(dtype: torch.dtype) -> float:
+    return INNER_PRODUCT_STEPS * torch.finfo(dtype).eps
 
 
 def _time(space: Tensor) -> Tensor:

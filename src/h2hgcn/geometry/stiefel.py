@@ -1,7 +1,7 @@
 """The Stiefel manifold: matrices ``(rows, columns)``, rows ≥ columns, whose columns are orthonormal.
 
-Retractions are computed in float64 and returned in the input's dtype: a product of float32 retractions drifts, their
-rounding alone does not.
+Short steps are retracted in the point's own precision: each measures how far the columns are from orthonormal and takes
+it back, so that rounding does not add up. Longer ones are retracted in float64.
 """
 
 import torch
@@ -21,14 +21,14 @@ def retract(point: Tensor, tangent: Tensor) -> Tensor:
     """QR retraction ``qf(point + tangent)`` (Dai et al. 2021, Eq. 18), R's diagonal being positive (a zero counts as
     +1).
     """
+    with full_precision(point):
+        moved = point + tangent
+        excess = _excess(moved)
+        if float(torch.linalg.vector_norm(excess)) <= first_order_excess(point.dtype):
+            return moved - moved @ _half_upper_(excess)
     moved = wide(point) + tangent
-    # MᵀM - I; a Frobenius norm bounds how far its eigenvalues are from 0
-    excess = moved.mT @ moved
-    excess.diagonal(dim1=-2, dim2=-1).sub_(1)
-    size = float(torch.linalg.vector_norm(excess))
-    if size <= first_order_excess(point.dtype):
-        return (moved - moved @ _half_upper_(excess)).to(point.dtype)
-    if size <= NEARLY_ORTHONORMAL:
+    excess = _excess(moved)
+    if float(torch.linalg.vector_norm(excess)) <= NEARLY_ORTHONORMAL:
         return _orthonormalized(moved, excess).to(point.dtype)
     return orthonormal_factor(moved).to(point.dtype)
 
@@ -39,6 +39,13 @@ def descend(point: Tensor, gradient: Tensor, rate: float) -> Tensor:
         mixed = point.mT @ gradient
         step = torch.addmm(gradient, point, mixed + mixed.mT, beta=-rate, alpha=rate / 2)
     return retract(point, step)
+
+
+def _excess(matrix: Tensor) -> Tensor:
+    """``MᵀM - I``, whose Frobenius norm bounds how far its eigenvalues are from 0."""
+    gram = matrix.mT @ matrix
+    gram.diagonal(dim1=-2, dim2=-1).sub_(1)
+    return gram
 
 
 def _half_upper_(symmetric: Tensor) -> Tensor:
