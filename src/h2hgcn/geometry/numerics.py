@@ -34,8 +34,8 @@ MIDPOINT_FLOOR = 0.5
 # their difference, and one to spare. A smaller chord is noise.
 INNER_PRODUCT_STEPS = 4
 
-# The relative error allowed in a chord that a float32 product knows; half of it is the distance's, and what the rounding
-# of the coordinates themselves does to a distance is of that size. Chords known less well are taken in float64.
+# The relative error allowed in a chord that a float32 product knows; half of it is the distance's, and what rounding
+# the coordinates themselves does to a distance is of that size. Chords known less well are taken in float64.
 CHORD_TOLERANCE = 8e-6
 
 # The share of rounding error allowed in the gradient of a distance, whose radial part is a difference of terms ``t t'``
