@@ -11,11 +11,10 @@ at every step.
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from h2hgcn.compiled import compiled, run_on_rows
+from h2hgcn.compiled import run_on_rows
 from h2hgcn.geometry.numerics import (
     CHORD_TOLERANCE,
     GRADIENT_TOLERANCE,
@@ -25,6 +24,7 @@ from h2hgcn.geometry.numerics import (
     safe_sqrt,
     wide,
 )
+from h2hgcn.geometry.pairwise_loops import grow, grow_known, lift, pull_back
 
 # Float64 numbers of a block: a megabyte. Smaller ones cost more to begin than they save.
 _BLOCK_ELEMENTS = 1 << 17
@@ -82,7 +82,7 @@ def _measured_narrow(points: Tensor, others: Tensor, with_slopes: bool) -> tuple
     arrays = (growth.numpy(), lifted.numpy(), mirrored.numpy(), (growth if slopes is None else slopes).numpy())
     noise = _product_noise(lifted) / CHORD_TOLERANCE
     singles = int(growth.numel() * _SHARE_OF_SINGLES)
-    known = _grow_known(*arrays, noise, _rounding(torch.float64), singles, with_slopes)
+    known = grow_known(*arrays, noise, _rounding(torch.float64), singles, with_slopes)
     return (growth.log1p_(), slopes) if known else None
 
 
@@ -123,22 +123,11 @@ def _lifted(points: Tensor, dtype: torch.dtype) -> Tensor:
     """A copy of the points in another precision, their time worked out from their space."""
     if points.is_cpu:
         lifted = points.new_empty(points.shape, dtype=dtype)
-        run_on_rows(_lift, points.shape, points.detach().contiguous().numpy(), lifted.numpy())
+        run_on_rows(lift, points.shape, points.detach().contiguous().numpy(), lifted.numpy())
         return lifted
     lifted = points.to(dtype, copy=True)
     lifted[:, 0] = torch.linalg.vector_norm(lifted[:, 1:], dim=1).square_().add_(1).sqrt_()
     return lifted
-
-
-@compiled
-def _lift(first: int, last: int, points: Any, lifted: Any) -> None:
-    for i in range(first, last):
-        row, new = points[i], lifted[i]
-        square = lifted.dtype.type(1)
-        for k in range(1, len(row)):
-            new[k] = row[k]
-            square += new[k] * new[k]
-        new[0] = np.sqrt(square)
 
 
 def _largest_time(points: Tensor) -> float:
@@ -161,20 +150,10 @@ def _gradient_dtype(largest: float, dtype: torch.dtype) -> torch.dtype:
 def _set_gradient(grad: Tensor, points: Tensor, pull: Tensor) -> None:
     """``pull_t/t·s - pull_s``, and 0 for time, which follows from space."""
     if grad.is_cpu:
-        run_on_rows(_pull_back, grad.shape, points.numpy(), pull.numpy(), grad.numpy())
+        run_on_rows(pull_back, grad.shape, points.numpy(), pull.numpy(), grad.numpy())
         return
     grad[:, 0] = 0
     grad[:, 1:] = torch.addcmul(-pull[:, 1:], points[:, 1:], pull[:, :1] / points[:, :1])
-
-
-@compiled
-def _pull_back(first: int, last: int, points: Any, pull: Any, grad: Any) -> None:
-    for i in range(first, last):
-        point, pulled, new = points[i], pull[i], grad[i]
-        ratio = pulled[0] / point[0]
-        new[0] = 0
-        for k in range(1, len(new)):
-            new[k] = ratio * point[k] - pulled[k]
 
 
 def _from_products(product: Tensor, lifted: Tensor, mirrored: Tensor, growth: Tensor, slopes: Tensor | None) -> None:
@@ -182,7 +161,7 @@ def _from_products(product: Tensor, lifted: Tensor, mirrored: Tensor, growth: Te
     if product.is_cpu:
         slope_array = (growth if slopes is None else slopes).numpy()
         arrays = (product.numpy(), lifted.numpy(), mirrored.numpy(), growth.numpy(), slope_array)
-        _grow(*arrays, _rounding(product.dtype), slopes is not None)
+        grow(*arrays, _rounding(product.dtype), slopes is not None)
         return
     noise = torch.outer(lifted[:, 0], mirrored[:, 0]) * _rounding(product.dtype)
     chord = product.sub_(1).mul_(2)
@@ -191,72 +170,6 @@ def _from_products(product: Tensor, lifted: Tensor, mirrored: Tensor, growth: Te
     if slopes is not None:
         slopes.copy_(safe_reciprocal(sinh))
     growth.copy_(sinh.add_(chord, alpha=0.5))
-
-
-@compiled
-def _grow(product: Any, lifted: Any, mirrored: Any, growth: Any, slopes: Any, rounding: float, wanted: bool) -> None:
-    """Only the chord is in float64: roots and quotients of the points' own precision are twice as many at a time."""
-    other_time = np.empty(len(mirrored))
-    for j in range(len(mirrored)):
-        other_time[j] = mirrored[j, 0] * rounding
-    for i in range(product.shape[0]):
-        products, chords, slope, time = product[i], growth[i], slopes[i], lifted[i, 0]
-        for j in range(len(products)):
-            chord = 2 * (products[j] - 1)
-            chords[j] = 0.0 if chord <= time * other_time[j] else chord  # NaN stays NaN
-        _grow_row(chords, slope, wanted)
-
-
-@compiled
-def _grow_known(
-    products: Any, lifted: Any, mirrored: Any, slopes: Any, noise: float, rounding: float, singles: int, wanted: bool
-) -> bool:
-    """The same in place, the chords that ``noise`` might spoil being worked out anew; whether they were few enough."""
-    kind = products.dtype.type
-    zero, one, two = kind(0), kind(1), kind(2)
-    bounds = mirrored[:, 0] * kind(noise)
-    for i in range(products.shape[0]):
-        chords, point = products[i], lifted[i]
-        spoilt = zero  # a count in the precision of the loop, which keeps it wide
-        for j in range(len(chords)):
-            chords[j] = two * (chords[j] - one)
-            spoilt += zero if chords[j] >= point[0] * bounds[j] else one  # NaN is
-        singles -= int(spoilt)
-        if singles < 0:
-            return False
-        if spoilt:
-            for j in range(len(chords)):
-                if not chords[j] >= point[0] * bounds[j]:
-                    chords[j] = _chord(point, mirrored[j], rounding)
-        _grow_row(chords, slopes[i], wanted)
-    return True
-
-
-@compiled
-def _chord(point: Any, mirrored: Any, rounding: float) -> float:
-    """The chord of one pair in float64, 0 where it is noise."""
-    square, other_square, product = 1.0, 1.0, 0.0
-    for k in range(1, len(point)):
-        value, other = np.float64(point[k]), np.float64(mirrored[k])
-        square += value * value
-        other_square += other * other
-        product += value * other
-    times = np.sqrt(square * other_square)
-    chord = 2 * (times + product - 1)
-    return 0.0 if chord <= times * rounding else chord  # NaN stays NaN
-
-
-@compiled
-def _grow_row(chords: Any, slopes: Any, wanted: bool) -> None:
-    """From chords to ``exp(distance) - 1``, and twice the slopes if these are wanted."""
-    kind = chords.dtype.type
-    zero, one, half, quarter = kind(0), kind(1), kind(0.5), kind(0.25)
-    if wanted:
-        for j in range(len(chords)):
-            sinh = np.sqrt(chords[j] + quarter * chords[j] * chords[j])
-            slopes[j] = zero if chords[j] == zero else one / sinh
-    for j in range(len(chords)):
-        chords[j] = np.sqrt(chords[j] + quarter * chords[j] * chords[j]) + half * chords[j]
 
 
 def _blocks(rows: int, columns: int) -> list[slice]:
