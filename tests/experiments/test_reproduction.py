@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_tables_name_what_there_is(name):
     assert {row.model for row in table.rows} <= set(ENCODERS)
     columns = {column.id for column in table.columns}
     for row in table.rows:
-        assert set(row.paper) <= columns
+        assert {*row.paper, *row.by_column, *row.columns} <= columns
         assert all(0 < value < 100 for value in row.paper.values())
     for column in table.columns:
         assert column.settings["task"]["name"] in TASKS
@@ -47,6 +48,13 @@ def test_runs_have_hashes_of_their_settings():
     assert [run.flags["task"]["split_seed"] for run in clean] == [1234, 1235]
     folds = runs_of(paper_table("table3"), "legacy", 1, ("enzymes",), ("gin",))
     assert [run.fold for run in folds] == list(range(10))
+
+
+def test_settings_of_single_columns_go_before_those_of_the_row():
+    table = paper_table("table4")
+    row = replace(table.row("hgcn"), settings={"training": {"lr": 0.5}}, by_column={"dim3": {"training": {"lr": 0.25}}})
+    runs = runs_of(replace(table, rows=(row,)), "legacy", 1, ("dim3", "dim5"))
+    assert [run.flags["training"]["lr"] for run in runs] == [0.25, 0.5]
 
 
 def test_what_is_recorded_is_not_run_again(tmp_path):

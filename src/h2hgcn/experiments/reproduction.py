@@ -83,7 +83,9 @@ def _runs(table: str, row: Row, column: Column, protocol: str, seed: int) -> Ite
             split["fold"] = fold
         elif protocol == "clean":
             split["split_seed"] = _SPLIT_SEED + seed
-        flags = merged(column.settings, {"task": split, "model": {"name": row.model}, "seed": seed}, row.settings)
+        flags = merged(
+            column.settings, {"task": split, "model": {"name": row.model}, "seed": seed}, row.settings_for(column)
+        )
         yield TableRun(table, row, column, protocol, seed, fold, flags, read_experiment(flags).digest)
 
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.sections import Sections
+from h2hgcn.experiments.sections import Sections, merged
 from h2hgcn.options import suggestion
 
 TABLES = ("table1", "table2", "table3", "table4", "ablations")
@@ -36,7 +36,7 @@ class Row:
     """A model, and what the paper (or ``source``) reports of it in each column, in per cent.
 
     ``settings`` make it a variant of the model, which needs an ``id`` of its own; ``columns`` are those that it is for,
-    all if there are none.
+    all if there are none. ``by_column`` has the settings of single columns, where the model was tuned for each.
     """
 
     model: str
@@ -44,12 +44,16 @@ class Row:
     id: str = ""
     settings: Sections = field(default_factory=dict)
     columns: tuple[str, ...] = ()
+    by_column: Mapping[str, Sections] = field(default_factory=dict)
     paper: Mapping[str, float] = field(default_factory=dict)
     source: str = "Dai et al. 2021"
 
     @property
     def name(self) -> str:
         return self.id or self.model
+
+    def settings_for(self, column: Column) -> Sections:
+        return merged(self.settings, self.by_column.get(column.id, {}))
 
     def has(self, column: Column) -> bool:
         return not self.columns or column.id in self.columns
