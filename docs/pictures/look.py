@@ -38,7 +38,7 @@ class Look:
 LOOKS = {
     "light": Look(ground="#ffffff", raised="#f6f7f9", text="#1b1f24", quiet="#57606a", rule="#c9d0d8"),
     "dark": Look(
-        ground="#14171b", raised="#1c2026", text="#e4e8ec", quiet="#9aa4af", rule="#3d4650",
+        ground="#1e2129", raised="#262a33", text="#e4e8ec", quiet="#9aa4af", rule="#454d58",
         blue="#5a94dc", orange="#ee8550", green="#4fb07e", pink="#dd7db6",
     ),
 }  # fmt: skip
