@@ -88,6 +88,7 @@ def test_files_of_embeddings(run, files, trained, suffix, coordinates):
         (["lp", "--edges", "my.csv"], "--edges: only for a file of embeddings"),
         (["points.csv", "--coordinates", "poincare", "--export", "page.txt"], r"end the name with .html"),
         (["lp", "--export", "my.csv"], "my.csv is there already"),
+        (["lp", "--export", "my.csv/page.html"], "my.csv is a file, so nothing can be written below it"),
         (["lp", "--port", "70000"], "'--port'"),
     ],
 )
