@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint format build bench clean
+.PHONY: demo test lint format build docs bench clean
 
 demo: .venv/installed
 	$(BIN)/h2hgcn train --out runs/demo --force
@@ -23,6 +23,9 @@ format: .venv/installed
 build: .venv/installed
 	$(BIN)/python -m build
 
+docs: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 bench: .venv/installed
 	mkdir -p docs/benchmarks
 	$(BIN)/python benchmarks/numerics.py --markdown > docs/benchmarks/numerics.md
@@ -35,11 +38,15 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/explorer.py --markdown > docs/benchmarks/explorer.md
 
 clean:
-	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # constraints.txt pins every version; with torch pinned, pip takes a CPU build where one is at hand
 .venv/installed: pyproject.toml constraints.txt
 	@echo "Setting up .venv; this takes a few minutes the first time."
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+.venv/docs: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	touch $@

@@ -60,3 +60,34 @@ def translation(start, end):
     product, difference = start * end, end - start
     c = (difference + product * difference.conjugate()) / (1 - abs(product) ** 2)
     return lambda z: (z + c) / (1 + c.conjugate() * z)
+
+
+class Fingers:
+    """Fingers on the stage, at places of it, by name; those that are not named any more are lifted."""
+
+    def __init__(self, page):
+        self.page = page
+        self.session = page.context.new_cdp_session(page)
+        self.places = {}
+        self.numbers = {}
+
+    def put(self, **places):
+        lifted = {name: place for name, place in self.places.items() if name not in places}
+        if lifted:
+            self._send("touchEnd", lifted)
+        if places:
+            self._send("touchMove" if places.keys() <= self.places.keys() else "touchStart", places)
+        self.places = places
+        settle(self.page)
+
+    def _send(self, kind, places):
+        box = stage_box(self.page)
+        points = [
+            {
+                "x": box["x"] + place.real,
+                "y": box["y"] + place.imag,
+                "id": self.numbers.setdefault(name, len(self.numbers)),
+            }
+            for name, place in places.items()
+        ]
+        self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})

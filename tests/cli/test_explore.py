@@ -3,11 +3,14 @@
 import base64
 import json
 import re
+import shutil
 import signal
 import sys
 
 import httpx
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from h2hgcn.training import load_run
@@ -85,6 +88,7 @@ def test_files_of_embeddings(run, files, trained, suffix, coordinates):
         (["lp", "--edges", "my.csv"], "--edges: only for a file of embeddings"),
         (["points.csv", "--coordinates", "poincare", "--export", "page.txt"], r"end the name with .html"),
         (["lp", "--export", "my.csv"], "my.csv is there already"),
+        (["lp", "--export", "my.csv/page.html"], "my.csv is a file, so nothing can be written below it"),
         (["lp", "--port", "70000"], "'--port'"),
     ],
 )
@@ -96,6 +100,32 @@ def test_a_mistake_is_a_message_and_exit_code_2(run, files, trained, arguments, 
     assert result.returncode == 2
     assert message in result.stderr
     assert not (files / "page.html").exists()
+
+
+@pytest.mark.parametrize("change", ["fewer", "turned", "renamed"])
+def test_points_that_are_not_the_graphs_are_refused(run, trained, tmp_path, change):
+    """Edges and predictions go by rows, so that they would be those of other nodes."""
+    shutil.copytree(trained / "lp", tmp_path / "lp")
+    table = pq.read_table(tmp_path / "lp" / "embeddings.parquet")
+    changed = {
+        "fewer": table.slice(0, 30),
+        "turned": table.take(list(range(40))[::-1]),
+        "renamed": table.set_column(0, "id", pa.array([f"z{k}" for k in range(40)])),
+    }
+    pq.write_table(changed[change], tmp_path / "lp" / "embeddings.parquet")
+    result = run("explore", tmp_path / "lp", "--export", "page.html")
+    assert result.returncode == 2
+    assert "embeddings.parquet has other nodes than the run's graph" in result.stderr
+
+
+def test_a_file_with_edges_says_no_more_than_it_has_to(run, files):
+    (files / "points.csv").write_text("id,x1,x2,kind,\n1,0.1,0.2,,7\n2,0.3,0,b,8\n")
+    (files / "e.csv").write_text("source,target\n1,2\n")
+    result = run("explore", "points.csv", "--coordinates", "poincare", "--edges", "e.csv", "--export", "page.html")
+    assert (result.returncode, result.stderr) == (0, "2 points: page.html\n")
+    about, arrays = held(files / "page.html")
+    assert columns(about) == ["radius", "degree", "kind", "no name"]
+    assert arrays["column_2"].tolist() == [0xFFFF, 0]
 
 
 def test_a_missing_extra_is_said(run, trained, monkeypatch):

@@ -104,3 +104,10 @@ def test_both_ways_agree_on_any_quotes_that_close(text):
     at_once = _read_at_once(text, layout)
     if at_once is not None:
         assert at_once.to_pydict() == _read_by_records("e.csv", text, layout).to_pydict()
+
+
+def test_columns_that_are_named_make_a_header(tmp_path):
+    path = write(tmp_path / "edges.csv", "supplier,customer\nann,bob\nbob,eve\n")
+    assert edges_of(load_graph(path, columns=("supplier", "customer"))) == {("ann", "bob"), ("bob", "eve")}
+    with pytest.raises(DataError, match=r"has no column 'seller'; it has column 1, column 2"):
+        load_graph(path, columns=("seller", "buyer"))

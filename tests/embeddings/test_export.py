@@ -1,4 +1,5 @@
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -7,7 +8,7 @@ from samples import random_points
 
 from h2hgcn.embeddings import read_embeddings, write_embeddings
 from h2hgcn.embeddings.coordinates import convert
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.geometry import lorentz
 
 ENDINGS = ["parquet", "npz", "csv"]
@@ -156,3 +157,38 @@ def test_coordinates_of_another_space_are_told_their_names():
         convert(np.zeros((2, 2)), "poincare", "euclidean")
     with pytest.raises(DataError, match="theirs are called lorentz, poincare and klein"):
         convert(np.array([[1.0, 0.0]]), "euclidean")
+
+
+def test_files_of_other_people_are_read(tmp_path):
+    """Categories, dates, gaps, labels that became floats, and columns of no use."""
+    table = pa.table(
+        {
+            "id": pa.array(["a", "b", "c"]).dictionary_encode(),
+            "label": pa.array([1.0, None, float("nan")]),
+            "x1": [0.1, 0.2, 0.3],
+            "x2": pa.array([0, 0, 0]),
+            "kind": pa.array(["x", None, "y"]).dictionary_encode(),
+            "size": pa.array([1, None, 3]),
+            "sure": pa.array([True, None, False]),
+            "nothing": pa.nulls(3),
+            "when": pa.array([0, 86_400, None], pa.timestamp("s")),
+            "lists": pa.array([[1], [2], [3]]),
+        }
+    )
+    pq.write_table(table, tmp_path / "theirs.parquet")
+    with pytest.warns(DataWarning, match="the column 'lists' is left out: its values are of type list"):
+        read = read_embeddings(tmp_path / "theirs.parquet", "poincare")
+    assert read.ids.tolist() == ["a", "b", "c"]
+    assert read.labels.tolist() == ["1", None, None]
+    assert read.extra["kind"].tolist() == ["x", None, "y"]
+    assert read.extra["sure"].tolist() == [True, None, False]
+    assert read.extra["when"][1].startswith("1970-01-02")
+    np.testing.assert_array_equal(read.extra["size"], [1, np.nan, 3])
+    assert np.isnan(read.extra["nothing"]).all()
+    assert "lists" not in read.extra
+
+
+def test_a_file_without_rows_is_said_to_be_one(tmp_path):
+    (tmp_path / "none.csv").write_text("id,x1,x2\n")
+    with pytest.raises(DataError, match=r"none\.csv has no rows"):
+        read_embeddings(tmp_path / "none.csv", "poincare")

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from looking import drag_mouse, picture, settle, spot, stage_box, to_disk, to_screen, translation
+from looking import Fingers, drag_mouse, picture, settle, spot, stage_box, to_disk, to_screen, translation
 
 from h2hgcn.explorer import make_scene
 
@@ -83,6 +83,56 @@ def test_the_wheel_zooms_about_the_pointer(open_page, spots):
     zoom = np.exp(0.45)
     moved = translation(to_disk(page, place), to_disk(page, place) / zoom)
     near(spot(page, "blue"), to_screen(page, moved(SPOTS["blue"]), zoom))
+
+
+def test_two_fingers_zoom_and_move(open_page, spots):
+    page = open_page(spots, has_touch=True)
+    fingers = Fingers(page)
+    begin = complex(round(stage_box(page)["width"] / 2) - 40, round(stage_box(page)["height"] / 2) + 30)
+    fingers.put(one=begin - 60)
+    fingers.put(one=begin - 60, two=begin + 60)
+    end = begin + 70 - 20j
+    for share in (0.5, 1.0):
+        apart = 60 + 60 * share
+        middle = begin + share * (end - begin)
+        fingers.put(one=middle - apart, two=middle + apart)
+    moved = translation(to_disk(page, begin), to_disk(page, end, 2.0))
+    for colour in ("blue", "orange"):
+        near(spot(page, colour), to_screen(page, moved(SPOTS[colour]), 2.0), 1.5)
+    # the finger that stays drags, and lifting it chooses nothing
+    fingers.put(one=end - 120)
+    fingers.put(one=end - 120 + 40j)
+    dragged = translation(to_disk(page, end - 120, 2.0), to_disk(page, end - 120 + 40j, 2.0))
+    near(spot(page, "orange"), to_screen(page, dragged(moved(SPOTS["orange"])), 2.0), 1.5)
+    fingers.put()
+    assert page.locator("#node h2").count() == 0
+    place = spot(page, "orange")
+    fingers.put(one=place)
+    fingers.put()
+    page.locator("#node h2", has_text="orange").wait_for()
+
+
+def test_a_second_finger_ends_a_lasso_and_the_wheel_goes_with_a_drag(open_page, spots):
+    page = open_page(spots, has_touch=True)
+    fingers = Fingers(page)
+    page.click("#lasso")
+    fingers.put(one=100 + 100j)
+    fingers.put(one=300 + 100j)
+    fingers.put(one=300 + 100j, two=400 + 300j)
+    fingers.put()
+    assert page.locator("#selection").is_hidden()
+    page.click("#lasso")
+    page.click("#home")
+    settle(page)
+    place, box = to_screen(page, SPOTS["blue"]), stage_box(page)
+    page.mouse.move(box["x"] + place.real, box["y"] + place.imag)
+    page.mouse.down()
+    page.mouse.move(box["x"] + place.real + 30, box["y"] + place.imag)
+    page.mouse.wheel(0, -300)
+    page.mouse.move(box["x"] + place.real + 60, box["y"] + place.imag + 10)
+    settle(page)
+    near(spot(page, "blue"), place + 60 + 10j, 2.0)
+    page.mouse.up()
 
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])

@@ -43,7 +43,8 @@ def explore(
         from h2hgcn.explorer import write_page
 
         write_page(export, scene)
-        stderr.print(f"{len(scene.points):,} points: {export}", soft_wrap=True)
+        count = len(scene.points)
+        stderr.print(f"{count:,} point{'' if count == 1 else 's'}: {export}", soft_wrap=True)
         return
     from h2hgcn.explorer.server import address_of, open_port, serve
 

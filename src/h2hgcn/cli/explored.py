@@ -1,5 +1,6 @@
 """What the explorer shows: a run with all it knows, or points from a file."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from h2hgcn.cli.graph_options import open_own_graph
 from h2hgcn.cli.run_options import open_run
 from h2hgcn.embeddings import read_embeddings
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.explorer import Scene, make_scene
 from h2hgcn.training.node_names import NodeNames
 
@@ -35,6 +36,8 @@ def _scene_of_run(path: Path) -> Scene:
     read = read_embeddings(points)
     data = run.config["data"].get("dataset") or getattr(run.data, "name", None) or path.name
     whole = run.task.name != "gc" and run.data is not None
+    if whole:
+        _check_ids(points, read.ids, NodeNames(run.data).ids)
     return make_scene(
         read.points,
         read.ids,
@@ -48,6 +51,15 @@ def _scene_of_run(path: Path) -> Scene:
     )
 
 
+def _check_ids(path: Path, ids: NDArray[Any], of_graph: NDArray[Any]) -> None:
+    """Edges and predictions are by row, so the points have to be those of the graph, in its order."""
+    if not np.array_equal(ids.astype(np.str_), of_graph.astype(np.str_)):
+        raise DataError(
+            f"{path} has other nodes than the run's graph, or another order of them; delete it and give the run's "
+            "command again, which writes it anew, or explore the file by itself"
+        )
+
+
 def _predictions(run: "Run") -> dict[str, Any]:
     """The likeliest class of each node, and how sure the model is of it."""
     sure, number = run.predict().max(1)
@@ -59,12 +71,18 @@ def _scene_of_file(path: Path, edges: str | None, coordinates: str | None) -> Sc
     if not path.exists():
         raise DataError(f"{path} does not exist; give the folder of a run, or a file of embeddings")
     read = read_embeddings(path, coordinates)
-    graph = None if edges is None else open_own_graph(edges)
+    graph = None if edges is None else _open_edges(edges)
     try:
         links = None if graph is None else _edges_among(read.ids, graph)
         return make_scene(read.points, read.ids, read.labels, read.coordinates, links, read.extra, title=path.stem)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def _open_edges(edges: str) -> Any:
+    with warnings.catch_warnings():  # what is made in the place of features is not looked at
+        warnings.filterwarnings("ignore", ".*no features were given", DataWarning)
+        return open_own_graph(edges)
 
 
 def _edges_among(ids: NDArray[Any], graph: Any) -> NDArray[np.int64]:

@@ -18,6 +18,8 @@ def check_free(path: Path, force: bool) -> None:
         raise DataError(f"{path} is a folder; name a file")
     if path.exists() and not force:
         raise DataError(f"{path} is there already; name another file, or use --force")
+    if (blocked := next((folder for folder in path.parents if folder.is_file()), None)) is not None:
+        raise DataError(f"{blocked} is a file, so nothing can be written below it; name another place")
 
 
 def check_table(path: Path, force: bool) -> None:

@@ -45,6 +45,37 @@ def extra_column(values: Any, name: str, count: int) -> pa.Array:
     return column
 
 
+def plain_column(values: Any, what: str, count: int) -> pa.Array:
+    """A column of a file that others wrote: categories as their values, dates as texts, decimals as numbers."""
+    column = _column(values, what, count)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_temporal(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
+
+
+def read_labels(values: Any, count: int) -> pa.Array:
+    """Labels as text; a column of integers that has gaps may be one of floats, of which NaN is no label."""
+    column = plain_column(values, "labels", count)
+    if pa.types.is_floating(column.type):
+        known = pc.if_else(pc.is_nan(column), None, column)
+        if pc.all(pc.equal(known, pc.round(known))).as_py() is not False:
+            column = _cast(known, pa.int64(), "labels")
+    return label_column(column, count)
+
+
+def read_values(values: Any, name: str, count: int) -> NDArray[Any]:
+    """A further column; where there is no value, numbers are NaN and everything else is None."""
+    column = plain_column(values, f"values of {name!r}", count)
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(count, np.nan)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or _is_text(kind)):
+        raise DataError(f"its values are of type {kind}, neither numbers, truth values nor texts")
+    return column.to_numpy(zero_copy_only=False) if column.null_count else ids_as_array(column)
+
+
 def ids_as_array(column: pa.Array) -> NDArray[Any]:
     """Integers, or NumPy's texts."""
     array = column.to_numpy(zero_copy_only=False)

@@ -4,6 +4,7 @@ Columns are ``id``, ``label`` (if there are any), the coordinates, ``x0`` being 
 from others, and whatever else was given.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +14,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from h2hgcn.embeddings.columns import extra_column, id_column, ids_as_array, label_column
+from h2hgcn.embeddings.columns import (
+    extra_column,
+    id_column,
+    ids_as_array,
+    label_column,
+    plain_column,
+    read_labels,
+    read_values,
+)
 from h2hgcn.embeddings.coordinates import Coordinates, Points, check_coordinates, check_points, convert
 from h2hgcn.embeddings.table_files import RESERVED, format_of, is_coordinate
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, DataWarning
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,7 @@ def read_embeddings(path: str | Path, coordinates: str | None = None) -> Embeddi
     """Embeddings from a file that ``write_embeddings`` wrote, or one with the same columns.
 
     ``coordinates`` tells what a file cannot: a CSV file does not say of which model its ``x1``, ``x2``, ... are.
+    Further columns may have gaps; those that hold neither numbers nor texts are left out with a ``DataWarning``.
     """
     path = Path(path)
     file_format = format_of(path)
@@ -74,12 +84,22 @@ def read_embeddings(path: str | Path, coordinates: str | None = None) -> Embeddi
     kind = _agreed(path, said, coordinates)
     try:
         array = check_points(points, kind)
-        ids = ids_as_array(id_column(columns.pop("id"), len(array)))
-        labels = label_column(columns.pop("label"), len(array)) if "label" in columns else None
-        extra = {name: ids_as_array(extra_column(values, name, len(array))) for name, values in columns.items()}
+        ids = ids_as_array(id_column(plain_column(columns.pop("id"), "ids", len(array)), len(array)))
+        labels = read_labels(columns.pop("label"), len(array)) if "label" in columns else None
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
+    extra = _further(path, columns, len(array))
     return Embeddings(array, ids, None if labels is None else labels.to_numpy(zero_copy_only=False), kind, extra)
+
+
+def _further(path: Path, columns: Mapping[str, Any], count: int) -> dict[str, NDArray[Any]]:
+    found = {}
+    for name, values in columns.items():
+        try:
+            found[name] = read_values(values, name, count)
+        except DataError as error:
+            warnings.warn(f"{path}: the column {name!r} is left out: {error}", DataWarning, stacklevel=3)
+    return found
 
 
 def _checked_names(extra: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -92,7 +112,9 @@ def _checked_names(extra: Mapping[str, Any]) -> Mapping[str, Any]:
 def _agreed(path: Path, said: str | None, asked: str | None) -> Coordinates:
     """The coordinates that the file and the caller tell, if one does and the other does not contradict."""
     if said is None and asked is None:
-        raise DataError(f"{path} does not say which coordinates it holds; pass coordinates='poincare', say")
+        raise DataError(
+            f"{path} does not say which coordinates it holds; pass coordinates='poincare' (--coordinates), say"
+        )
     known = check_coordinates(said or asked or "")
     if asked is not None and check_coordinates(asked) != known:
         raise DataError(f"{path} holds {known} coordinates, not {asked} ones; leave `coordinates` out")

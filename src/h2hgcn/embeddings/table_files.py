@@ -130,6 +130,8 @@ def _parted(table: pa.Table, path: Path, said: str | None) -> Read:
     said = said or ("lorentz" if places[0] == 0 else None)
     if (said == "lorentz") != (places[0] == 0):
         raise DataError(f"{path} says its coordinates are {said}, but begins with x{places[0]}; write it again")
+    if not table.num_rows:
+        raise DataError(f"{path} has no rows; write at least one point into it")
     points = np.column_stack([_numbers(table, f"x{place}", path) for place in places])
     others = [name for name in names if not is_coordinate(name)]
     return {name: table[name].combine_chunks() for name in others}, points, said

@@ -79,7 +79,7 @@ def _columns(
     if links is not None:
         found.append(make_column("degree", links.degrees()))
     taken = {column.name for column in found}
-    further = [make_column(name, values) for name, values in extra.items() if name not in taken]
+    further = [make_column(name.strip() or "no name", values) for name, values in extra.items() if name not in taken]
     return (*found, *further[:MAX_COLUMNS])
 
 

@@ -98,7 +98,7 @@ class GraphProblem:
         self.task = task
         self.data = data
         self.split = split
-        self.selection_metric = task.selection
+        self.selection_metric: str = task.selection
         self.num_classes = int(data.num_classes)
         self.in_features = int(data.num_node_features)
         if not self.in_features:

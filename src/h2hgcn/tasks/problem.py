@@ -1,7 +1,7 @@
 """What the training loop knows of a task: nothing but this."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ class Model(nn.Module):
 class Task(Protocol):
     """Settings of a task, and what can be made of them."""
 
-    name: str
+    name: ClassVar[str]
 
     def bind(self, data: Any) -> "Problem":
         """The task on given data, split."""
@@ -56,8 +56,11 @@ class Problem(Protocol):
     split: Any
     in_features: int
     num_nodes: int
-    num_classes: int | None
     selection_metric: str
+
+    @property
+    def num_classes(self) -> int | None:
+        """None where there are no classes."""
 
     def to(self, device: torch.device | str) -> None:
         """Moves what batches are made of."""

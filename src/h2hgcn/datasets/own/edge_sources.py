@@ -79,7 +79,8 @@ def _from_file(
         if columns is not None or header is not None:
             raise DataError(f"{path}: columns and header are for delimited and Parquet files, not for {kind}")
         return readers[kind](path, weights)
-    return edges_from_table(read_table(path, header, EDGE_COLUMN_NAMES), weights, columns, header)
+    names_of_headers = EDGE_COLUMN_NAMES | {name.strip().lower() for name in columns or ()}
+    return edges_from_table(read_table(path, header, names_of_headers), weights, columns, header)
 
 
 def _from_xml(path: Path, weights: str | bool | None) -> EdgeList:

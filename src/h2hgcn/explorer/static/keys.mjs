@@ -1,7 +1,7 @@
 // The disk by keyboard.
-import { zoomAt } from "./pointer.mjs";
 import { compose, step } from "./view.mjs";
 import { stopWalk } from "./walk.mjs";
+import { zoomBy } from "./zoom.mjs";
 
 const PACE = 0.25; // hyperbolic length of a step
 const DIRECTIONS = { ArrowRight: Math.PI, ArrowUp: -Math.PI / 2, ArrowLeft: 0, ArrowDown: Math.PI / 2 };
@@ -14,8 +14,8 @@ export function followKeys(stage, on) {
       stopWalk(stage);
       // what is seen moves against the arrow: the viewer goes along it
       stage.show(compose(step(event.shiftKey ? 4 * PACE : PACE, DIRECTIONS[event.key]), stage.view));
-    } else if (event.key === "+" || event.key === "=") zoomAt(stage, 1.25);
-    else if (event.key === "-") zoomAt(stage, 0.8);
+    } else if (event.key === "+" || event.key === "=") zoomBy(stage, 1.25);
+    else if (event.key === "-") zoomBy(stage, 0.8);
     else if (event.key === "Home" || event.key === "0") on.home();
     else if (event.key === "Enter") pickMiddle(stage, on);
     else if (event.key === "l") on.lasso();

@@ -6,11 +6,12 @@ import { Explorer } from "./explorer.mjs";
 import { Ids } from "./ids.mjs";
 import { followKeys } from "./keys.mjs";
 import { Links } from "./links.mjs";
-import { followPointer, zoomAt } from "./pointer.mjs";
+import { followPointer } from "./pointer.mjs";
 import { pngOf, svgOf } from "./save.mjs";
 import { makeSearch } from "./search.mjs";
 import { Stage } from "./stage.mjs";
 import { makeTheme } from "./theme.mjs";
+import { zoomBy } from "./zoom.mjs";
 
 function counts({ count, links, dim }) {
   return [`${shown(count)} nodes`, links === null ? null : `${shown(links)} links`, `dimension ${dim}`].filter(Boolean).join(" · ");
@@ -27,6 +28,8 @@ function describe(about) {
 
 function setLasso(stage, on) {
   stage.lassoing = on;
+  stage.scene.lasso = null;
+  stage.ask();
   byId("lasso").setAttribute("aria-pressed", String(on));
   stage.root.classList.toggle("lassoing", on);
 }
@@ -50,8 +53,8 @@ function connect(explorer, stage) {
     clear: () => (stage.lassoing ? setLasso(stage, false) : explorer.clear()),
   });
   const actions = {
-    "zoom-in": () => zoomAt(stage, 1.25),
-    "zoom-out": () => zoomAt(stage, 0.8),
+    "zoom-in": () => zoomBy(stage, 1.25),
+    "zoom-out": () => zoomBy(stage, 0.8),
     home: () => explorer.home(),
     lasso: toggleLasso,
     help: () => byId("keys").showModal(),

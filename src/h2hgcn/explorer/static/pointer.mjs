@@ -1,36 +1,46 @@
-// Mouse, pen and finger: drag, wheel, click, hover, and the lasso.
+// Mouse, pen and finger: drag, wheel, click, hover, two fingers, and the lasso.
+import { Pinch } from "./pinch.mjs";
 import { compose, drag } from "./view.mjs";
 import { stopWalk } from "./walk.mjs";
+import { within, zoomAt } from "./zoom.mjs";
 
 const STILL = 4; // pixels that a hand may tremble during a click
-const INSIDE = 0.995; // a drag goes no nearer to the boundary than this
-
-function within(x, y) {
-  const shrink = Math.min(1, INSIDE / Math.hypot(x, y));
-  return [x * shrink, y * shrink];
-}
 
 /** Connects a stage with the pointer; `on` has the functions pick(node), hover(node, event) and lasso(line). */
 export function followPointer(stage, on) {
   const { root } = stage;
   let held = null;
+  let pinch = null;
 
   root.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 || event.target.closest("button")) return;
+    if (pinch || event.button !== 0 || event.target.closest("button")) return;
     stopWalk(stage);
     root.setPointerCapture(event.pointerId);
-    const point = stage.pointAt(event);
-    held = { id: event.pointerId, x: event.clientX, y: event.clientY, from: within(...point), view: stage.view, moved: false };
-    if (stage.lassoing) stage.scene.lasso = [...point];
     on.hover(-1, event);
+    if (held && event.pointerType === "touch") {
+      stage.scene.lasso = null;
+      pinch = new Pinch(stage, held.last, event);
+      held = null;
+    } else {
+      hold(event);
+      if (stage.lassoing) stage.scene.lasso = [...stage.pointAt(event)];
+    }
   });
 
+  function hold(event, moved = false) {
+    const from = within(...stage.pointAt(event));
+    held = { id: event.pointerId, x: event.clientX, y: event.clientY, from, view: stage.view, moved, last: event };
+  }
+
   root.addEventListener("pointermove", (event) => {
-    if (!held) {
+    if (pinch) {
+      if (pinch.has(event)) pinch.move(event);
+    } else if (!held) {
       hoverSoon(event);
     } else if (event.pointerId === held.id) {
+      held.last = event;
       held.moved ||= Math.hypot(event.clientX - held.x, event.clientY - held.y) > STILL;
-      if (stage.lassoing) drawLine(event);
+      if (stage.scene.lasso) drawLine(event);
       else if (held.moved) dragTo(event);
     }
   });
@@ -47,11 +57,16 @@ export function followPointer(stage, on) {
   }
 
   function release(event) {
+    if (pinch?.has(event)) {
+      hold(pinch.other(event), true);
+      pinch = null;
+      return;
+    }
     if (!held || event.pointerId !== held.id) return;
     const { moved } = held;
     held = null;
     root.classList.remove("dragging");
-    if (stage.lassoing) {
+    if (stage.scene.lasso) {
       const line = stage.scene.lasso;
       stage.scene.lasso = null;
       if (moved) on.lasso(line);
@@ -84,18 +99,9 @@ export function followPointer(stage, on) {
     (event) => {
       event.preventDefault();
       const lines = event.deltaMode === 1 ? 16 : 1;
-      zoomAt(stage, Math.exp(-event.deltaY * lines * 0.0015), ...stage.pointAt(event));
+      zoomAt(stage, Math.exp(-event.deltaY * lines * 0.0015), event);
+      if (held && !stage.scene.lasso) hold(held.last, held.moved); // a drag goes on from what is under the hand now
     },
     { passive: false },
   );
-}
-
-/** Zooms so that what is at (x, y) stays there on the screen; about the middle, if that cannot be. */
-export function zoomAt(stage, factor, x = 0, y = 0) {
-  stopWalk(stage);
-  const before = stage.zoom;
-  stage.show(stage.view, before * factor);
-  const shrink = before / stage.zoom;
-  if (Math.hypot(x, y) >= INSIDE || Math.hypot(x, y) * shrink >= INSIDE) return;
-  stage.show(compose(drag(x, y, x * shrink, y * shrink), stage.view));
 }

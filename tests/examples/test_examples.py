@@ -1,0 +1,38 @@
+"""The examples run, and find more than a trivial score does."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name, *arguments):
+    command = [sys.executable, EXAMPLES / name, *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_tree_link_prediction():
+    output = run("tree_link_prediction.py", "--epochs", 100)
+    ours, trivial = (float(value) for value in re.findall(r"test AUC.*: +([\d.]+)", output))
+    assert ours > 0.9
+    assert ours > trivial + 0.1
+
+
+def test_own_graph(tmp_path):
+    output = run("own_graph.py", "--epochs", 60, "--out", tmp_path / "chain")
+    ours, trivial = (float(value) for value in re.findall(r"test AUC ([\d.]+);.* has ([\d.]+)", output)[0])
+    assert ours > trivial + 0.05
+    found, by_chance = (float(re.search(text, output)[1]) for text in (r"(\d+) of the", r"would be (\d+\.\d)"))
+    assert found > 2 * by_chance
+    assert len(re.findall(r"^  \S+ +probability 0\.\d+, distance", output, re.MULTILINE)) == 10
+    assert (tmp_path / "chain" / "companies.svg").stat().st_size > 10_000
+    assert (tmp_path / "chain" / "run" / "report.html").exists()
+
+
+def test_layer_in_pyg():
+    output = run("layer_in_pyg.py", "--epochs", 40)
+    flat, hyperbolic = (float(value) for value in re.findall(r"test accuracy ([\d.]+)", output))
+    assert min(flat, hyperbolic) > 0.7
+    assert float(re.search(r"at most (\S+)", output)[1]) < 1e-5
