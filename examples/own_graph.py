@@ -3,7 +3,8 @@
 The script writes the records of a supply chain itself: companies in five tiers, from mines to brands, most with one
 customer, some with two. Each has a place and a mix of goods that resemble its customer's, and figures that have nothing
 to do with who supplies whom. Some relations are left out of the records, as they are in life; they are what a good
-recommendation ought to find.
+recommendation ought to find. The meaningless figures are there so that likeness of features alone does not do the job:
+this shows the way from records to recommendations, and is no evidence for a model.
 """
 
 import argparse
