@@ -23,7 +23,8 @@ def test_datasets(run, tmp_path):
         assert name in result.stdout
     listed = json.loads(run("datasets", "--json").stdout)
     assert [row["name"] for row in listed][:2] == ["disease", "disease_lp"]
-    assert {row["name"] for row in listed if row["here"]} == {"disease", "synthetic"}
+    generated = {"disease", "synthetic", *(f"hyperbolic-{size}" for size in ("10k", "100k", "1m", "10m"))}
+    assert {row["name"] for row in listed if row["here"]} == generated
     assert not (tmp_path / "cache").exists()
 
 
