@@ -48,6 +48,13 @@ def train(
     layers: Annotated[int | None, typer.Option(help="Number of convolutions.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Largest number of epochs.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    batch_size: Annotated[
+        str | None, typer.Option(help="Links or nodes of a step, auto or full.", show_default="auto")
+    ] = None,
+    fanout: Annotated[
+        str | None, typer.Option(help="Neighbours sampled at each hop, such as 15,10.", show_default="15,10,5,...")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads that prepare batches ahead.", show_default="0")] = None,
     protocol: Annotated[str | None, typer.Option(help="How data are split: clean, legacy, planetoid, ...")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights, batches and dropout.", show_default="0")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
@@ -81,7 +88,9 @@ def train(
         ),
         "task": given(name=task, protocol=protocol),
         "model": given(name=model, dim=dim, num_layers=layers),
-        "training": given(epochs=epochs, lr=lr, device=device),
+        "training": given(
+            epochs=epochs, lr=lr, device=device, batch_size=batch_size, fanout=fanout, workers=workers
+        ),
         **given(seed=seed),
     }  # fmt: skip
     experiment = read_experiment(merged(flags, *map(setting, settings or ())), config)
@@ -112,7 +121,7 @@ def _train(
             run = fit(
                 experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
                 folder=folder, force=force, source=experiment.graph.options, tensorboard=tensorboard,
-                on_epoch=progress.update, should_stop=stop.wanted,
+                on_plan=_say_plan, on_epoch=progress.update, should_stop=stop.wanted,
             )  # fmt: skip
     except KeyboardInterrupt:
         say("stopped", "bold yellow", "at once; the same command goes on from the last checkpoint")
@@ -120,6 +129,10 @@ def _train(
     if finished:
         stderr.print(f"finished already, in {folder}; --force trains anew", soft_wrap=True)
     return run, progress.resumed_from
+
+
+def _say_plan(plan: str) -> None:
+    stderr.print(plan, soft_wrap=True)
 
 
 def _announce(experiment: "Experiment", folder: Path) -> None:

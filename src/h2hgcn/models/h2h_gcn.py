@@ -129,13 +129,17 @@ class H2HGCN(Pretrained):
 
         ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned.
         """
-        time, space = self._origin_map(x)
+        time, space = self.origin_map(x)
         adjacency = adjacency_of(edge_index, edge_weight, len(time))
-        *convs, last = list(self.convs) * self.num_layers if self.tied else self.convs
-        for conv in convs:
-            time, space = conv.step(time, space, adjacency)  # type: ignore[operator]
-        points: Tensor = last.last_step(time, space, adjacency)  # type: ignore[operator]
+        *steps, (last, graph) = zip(self.all_convs(), adjacency.steps(self.num_layers), strict=True)
+        for conv, part in steps:
+            time, space = conv.step(*_first_rows(time, space, part.num_nodes), part)
+        points: Tensor = last.last_step(*_first_rows(time, space, graph.num_nodes), graph)
         return points
+
+    def all_convs(self) -> list[Any]:
+        """The convolution of each layer; tied ones are one and the same."""
+        return list(self.convs) * self.num_layers if self.tied else list(self.convs)
 
     def tangents(self, x: Any) -> Tensor:
         """The vectors ``(n, dim)`` that enter the exponential map, before they are capped."""
@@ -156,7 +160,7 @@ class H2HGCN(Pretrained):
         hidden: Tensor = self.stem(features)
         return hidden
 
-    def _origin_map(self, x: Any) -> tuple[Tensor, Tensor]:
+    def origin_map(self, x: Any) -> tuple[Tensor, Tensor]:
         """The points of the features, as time and space; in the usual case with the activation in the same pass."""
         if not self._goes_straight():
             tangent = self.tangents(x)
@@ -209,6 +213,11 @@ class H2HGCN(Pretrained):
                 "the vectors for the exponential map hold NaN or infinity although x does not: weights went bad or "
                 "features overflowed; lower the learning rate or scale the features"
             )
+
+
+def _first_rows(time: Tensor, space: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Of a sampled graph, each layer needs a part."""
+    return (time, space) if len(time) == count else (time[:count], space[:count])
 
 
 def _check_arguments(

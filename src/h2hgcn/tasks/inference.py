@@ -9,10 +9,12 @@ from torch import Tensor
 from h2hgcn.datasets import DataError
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
+from h2hgcn.tasks.encoding import all_points
 from h2hgcn.tasks.features import listed, node_features
 from h2hgcn.tasks.graph_batches import batch_of, essence
 from h2hgcn.tasks.graph_classification import graph_logits
 from h2hgcn.tasks.problem import Model
+from h2hgcn.tasks.scaling import ScaledFeatures
 
 
 @torch.no_grad()
@@ -29,8 +31,7 @@ def encode_nodes(model: Model, data: Any, task_name: str, in_features: int) -> T
         )
     device = next(model.parameters()).device
     adjacency = prepare_adjacency(data.edge_index, edge_weight_of(data), data.num_nodes)
-    points: Tensor = model.encoder(model.scaling(model.scaling.shaped(x).to(device)), adjacency.to(device))
-    return points
+    return all_points(model, ScaledFeatures(x).to(device), adjacency.to(device))
 
 
 @torch.no_grad()

@@ -49,14 +49,17 @@ class Task(Protocol):
 class Problem(Protocol):
     """A task on given data, split and ready. The loop asks it for batches, losses and metrics.
 
-    ``num_nodes`` are those that an encoder gets at once, about.
+    ``num_nodes`` are those that an encoder gets at once, about. Those of one graph have it as ``graph``, on the CPU,
+    say how many links or nodes they train on (``num_items``), and draw batches of it if they are given a ``sampling``.
     """
 
     task: Any
     split: Any
     in_features: int
     num_nodes: int
+    num_items: int
     num_classes: int | None
+    sampling: Any
     selection_metric: str
 
     def to(self, device: torch.device | str) -> None:

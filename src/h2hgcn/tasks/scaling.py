@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, get_args
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
@@ -87,6 +88,7 @@ class ScaledFeatures:
     def __init__(self, x: Any) -> None:
         self.x = x
         self._scaled: tuple[FeatureScaling, Any] | None = None
+        self._by_row: sp.csr_array | None = None
 
     def to(self, device: torch.device | str) -> "ScaledFeatures":
         return ScaledFeatures(self.x.to(device))
@@ -95,7 +97,18 @@ class ScaledFeatures:
         """What ``scaling`` makes of them."""
         if self._scaled is None or self._scaled[0] is not scaling:
             self._scaled = (scaling, scaling(scaling.shaped(self.x)))
+            self._by_row = None
         return self._scaled[1]
+
+    def rows(self, scaling: FeatureScaling, nodes: Tensor | slice) -> Any:
+        """Those of some nodes; sparse ones as a SciPy matrix."""
+        whole = self.of(scaling)
+        if not _is_sparse(whole):
+            return whole[nodes] if isinstance(nodes, slice) else whole.index_select(0, nodes.to(whole.device))
+        if self._by_row is None:
+            coo = whole.to_sparse_coo().coalesce().cpu()
+            self._by_row = sp.csr_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(coo.shape))
+        return self._by_row[nodes if isinstance(nodes, slice) else nodes.numpy()]
 
 
 def _standard_scale(x: Tensor, length: float) -> Tensor:

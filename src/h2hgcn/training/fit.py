@@ -18,6 +18,7 @@ from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Model, Problem, Task
 from h2hgcn.training.artifacts import coordinates_of
+from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import EncoderFactory, build_model
 from h2hgcn.training.description import describe
 from h2hgcn.training.doubts import doubts_about
@@ -55,6 +56,7 @@ def fit(
     force: bool = False,
     source: dict[str, Any] | None = None,
     tensorboard: bool = False,
+    on_plan: Callable[[str], None] | None = None,
     on_epoch: Callable[[EpochReport, TrainingState], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
@@ -70,6 +72,7 @@ def fit(
         force: Whether a run in ``folder`` may be replaced.
         source: Where the data came from, for the record.
         tensorboard: Whether curves also go to ``folder/tensorboard``.
+        on_plan: Called once with what a step of training sees, in words: the whole graph, or batches of it.
         on_epoch: Called after every epoch.
         should_stop: Asked before every epoch; if it says so, the state is saved and the run returned as it is.
     """
@@ -87,6 +90,10 @@ def fit(
         NodeNames(data)  # the embedding is written with them in the end
     problem = task.bind(data)
     built = build_model(model, problem, settings, seed)
+    plan = plan_batches(settings, problem, built.encoder, built.dim)
+    problem.sampling = plan.sampling
+    if on_plan is not None:
+        on_plan(plan.reason)
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
     training = _Training(problem, built, settings, seed, on_epoch, should_stop)
     with limited_threads(settings.threads, problem.num_nodes * built.dim):

@@ -26,7 +26,7 @@ _RESULT_KINDS: dict[str, Any] = {
 }  # fmt: skip
 _RESTORE = "restore it, or train again"
 # Settings that the result does not depend on.
-_FREE = ("checkpoint_seconds",)
+_FREE = ("checkpoint_seconds", "workers")
 
 
 class RunFolder:
