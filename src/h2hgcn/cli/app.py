@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from h2hgcn.cli.compare_command import compare
+from h2hgcn.cli.convert_command import convert
 from h2hgcn.cli.datasets_command import datasets
 from h2hgcn.cli.embed_command import embed
 from h2hgcn.cli.evaluate_command import evaluate
@@ -30,7 +31,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, tune, compare, reproduce, evaluate, predict, recommend, embed, inspect, datasets, models):
+for command in (
+    train,
+    tune,
+    compare,
+    reproduce,
+    evaluate,
+    predict,
+    recommend,
+    embed,
+    inspect,
+    convert,
+    datasets,
+    models,
+):
     app.command()(command)
 
 

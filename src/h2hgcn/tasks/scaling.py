@@ -18,6 +18,10 @@ _SPARSE_SHARE = 0.15
 _MOSTLY_ZERO = 0.1
 
 
+# Numbers from which on features are neither copied nor scaled as a whole, and rows that are measured at once.
+_LARGE, _BLOCK = 1 << 27, 1 << 16
+
+
 class FeatureScaling(nn.Module):
     """``"raw"`` leaves features alone, ``"row"`` divides each row by its sum, as HGCN does, and ``"standard"`` gives
     every column mean 0 and each row a length of about ``length``.
@@ -44,8 +48,9 @@ class FeatureScaling(nn.Module):
             return
         if scaling in ("standard", "auto"):
             _refuse_sparse(x)
-            self.mean.copy_(x.double().mean(0))
-            self.scale.copy_(_standard_scale(x.double(), length))
+            mean, scale = _measured(x, length)
+            self.mean.copy_(mean)
+            self.scale.copy_(scale)
 
     def forward(self, x: Any) -> Any:
         if self.scaling == "raw" or (self.scaling == "auto" and not self.needs_dense()):
@@ -102,6 +107,8 @@ class ScaledFeatures:
 
     def rows(self, scaling: FeatureScaling, nodes: Tensor | slice) -> Any:
         """Those of some nodes; sparse ones as a SciPy matrix."""
+        if not _is_sparse(self.x) and self.x.numel() > _LARGE and not _is_sparse(scaling.shaped(self.x[:_BLOCK])):
+            return scaling(self.x[nodes] if isinstance(nodes, slice) else self.x.index_select(0, nodes))
         whole = self.of(scaling)
         if not _is_sparse(whole):
             return whole[nodes] if isinstance(nodes, slice) else whole.index_select(0, nodes.to(whole.device))
@@ -111,14 +118,27 @@ class ScaledFeatures:
         return self._by_row[nodes if isinstance(nodes, slice) else nodes.numpy()]
 
 
-def _standard_scale(x: Tensor, length: float) -> Tensor:
+def _measured(x: Tensor, length: float) -> tuple[Tensor, Tensor]:
+    """Mean and scale of columns, in double precision; large features block by block."""
+    if x.numel() <= _LARGE:
+        whole = x.double()
+        return whole.mean(0), _standard_scale(whole.std(0, correction=0), whole.abs().amax(0), length)
+    blocks = x.split(_BLOCK)
+    mean = sum(block.double().sum(0) for block in blocks) / len(x)
+    square = sum((block.double() - mean).square().sum(0) for block in blocks) / len(x)
+    largest = torch.stack([block.abs().amax(0) for block in blocks]).amax(0).double()
+    assert isinstance(mean, Tensor)
+    assert isinstance(square, Tensor)
+    return mean, _standard_scale(square.sqrt(), largest, length)
+
+
+def _standard_scale(deviation: Tensor, largest: Tensor, length: float) -> Tensor:
     """What columns are multiplied with: 0 for one that is constant as far as single precision can tell, whatever its
     unit.
     """
     single = torch.finfo(torch.float32)
-    deviation = x.std(0, correction=0)
-    scale = length / (deviation * x.shape[1] ** 0.5)
-    return torch.where((deviation > single.eps * x.abs().amax(0)) & (scale < single.max), scale, 0.0)
+    scale = length / (deviation * len(deviation) ** 0.5)
+    return torch.where((deviation > single.eps * largest) & (scale < single.max), scale, 0.0)
 
 
 def _refuse_sparse(x: Any) -> None:

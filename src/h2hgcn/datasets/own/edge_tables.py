@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.datasets.own.edge_list import EdgeList
+from h2hgcn.datasets.own.streams import TableStream
 from h2hgcn.datasets.own.tables import FileTable, Ids, shown
 from h2hgcn.errors import DataError
 
@@ -48,7 +49,7 @@ def edges_from_table(
     return edges
 
 
-def end_columns(file: FileTable) -> tuple[int, int]:
+def end_columns(file: FileTable | TableStream) -> tuple[int, int]:
     """The columns that are called source and target, in any of their names, else the first two."""
     names = [name.lower() for name in file.columns]
     source = next((names.index(name) for name in _SOURCE_NAMES if name in names), None)
