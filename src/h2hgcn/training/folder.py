@@ -43,6 +43,7 @@ class RunFolder:
         self.result = self.path / "result.json"
         self.checkpoint = self.path / "checkpoint" / "latest.safetensors"
         self.tensorboard = self.path / "tensorboard"
+        self.index = (self.path / "index.json", self.path / "index.faiss")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -176,7 +177,10 @@ class RunFolder:
 
     def _files(self) -> tuple[Path, ...]:
         """What a run writes, except for the configuration; the result first, which says that the others are whole."""
-        return (self.result, self.report, self.embeddings, self.model, self.graph, self.metrics, self.checkpoint)
+        return (
+            self.result, *self.index, self.report, self.embeddings, self.model, self.graph, self.metrics,
+            self.checkpoint,
+        )  # fmt: skip
 
     def _clear(self) -> None:
         """Deletes what a run wrote, and nothing else. The configuration stays, so that a crash leaves a run."""
