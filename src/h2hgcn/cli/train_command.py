@@ -1,5 +1,6 @@
 """``h2hgcn train``: from a graph to a folder with a trained model, embeddings and a report."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,6 +75,8 @@ def train(
     Examples: h2hgcn train --epochs 20;
     h2hgcn train --task nc --edges my.csv --labels y.csv --epochs 20 --set model.dropout=0.5
     """
+    is_first = os.environ.get("RANK", "0") == "0"
+    stdout.quiet = stderr.quiet = not is_first  # of several processes, one speaks
     with starting():
         from h2hgcn.experiments import read_experiment
         from h2hgcn.experiments.graph_choice import open_graph
@@ -98,7 +101,7 @@ def train(
     opened = open_graph(experiment.graph, data)
     _announce(experiment, folder)
     run, resumed_from = _train(experiment, opened, folder, force, tensorboard)
-    if json:
+    if json and is_first:
         print_json({"folder": str(folder), "resumed_from": resumed_from, **run.result})
     elif run.finished:
         _print_result(run, folder, resumed_from)

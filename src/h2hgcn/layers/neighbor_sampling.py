@@ -72,6 +72,17 @@ def sample_neighbors(
     return Sample(nodes, sizes, pointers, local, entries, scale)
 
 
+def restricted(sample: Sample, seeds: Numbers) -> Sample:
+    """The part of a sample that some of its seeds, by their numbers there, depend on."""
+    rim = len(sample.nodes) - len(sample.crow) + 1
+    crow = np.concatenate([sample.crow, np.full(rim, sample.crow[-1])])  # rows of the last hop are never asked for
+    loops = crow[:-1].astype(np.int64)  # the first of each row
+    part = sample_neighbors(crow, sample.col, loops, seeds, [-1] * (len(sample.sizes) - 1), 0)
+    return part._replace(
+        nodes=sample.nodes[part.nodes], entries=sample.entries[part.entries], scale=sample.scale[part.entries]
+    )
+
+
 @compiled
 def _draw(
     first: int, last: int, crow: Any, loops: Any, nodes: Any, places: Any, seed: int, hop: int, entries: Any, scale: Any

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from h2hgcn.layers.adjacency import Adjacency, NeighborWeights
-from h2hgcn.layers.neighbor_sampling import Sample, sample_neighbors
+from h2hgcn.layers.neighbor_sampling import Sample, restricted, sample_neighbors
 from h2hgcn.layers.sparse import transpose_pattern
 
 
@@ -60,14 +60,19 @@ class SampledAdjacency(Adjacency):
         return values / self._row_sums(values).repeat_interleave(self.crow.diff())
 
 
-def sample_adjacency(whole: Adjacency, seeds: Any, fanout: Sequence[int], seed: int) -> SampledAdjacency:
+def sample_adjacency(
+    whole: Adjacency, seeds: Any, fanout: Sequence[int], seed: int, only: Any = None
+) -> SampledAdjacency:
     """The neighbourhoods of some nodes within ``len(fanout)`` hops, ``fanout[h]`` neighbours a node at hop ``h``, or
     all of them for -1.
 
-    ``whole`` is on the CPU; ``seeds`` are different nodes, the first of the result's.
+    ``whole`` is on the CPU; ``seeds`` are different nodes, the first of the result's. With ``only``, sorted numbers of
+    seeds, the result is what these depend on.
     """
     crow, col, loops = (part.numpy() for part in (whole.crow, whole.col, whole.loop_entries))
     sample = sample_neighbors(crow, col, loops, np.asarray(seeds, np.int64), fanout, seed)
+    if only is not None:
+        sample = restricted(sample, np.asarray(only, np.int64))
     return _of_sample(whole, sample, len(fanout), whole.device)
 
 

@@ -94,6 +94,7 @@ class LinkBatch(NamedTuple):
     messages: Any
     pairs: Tensor
     labels: Tensor
+    share: float = 1.0
 
 
 class LinkProblem:
@@ -153,14 +154,17 @@ class LinkProblem:
     ) -> Iterator[LinkBatch]:
         def batch(chosen: NDArray[np.int64], seed: int) -> LinkBatch:
             negatives = self.absent.draw(self.task.negatives * len(chosen), batch_random(seed))
-            ends = np.concatenate([pairs[chosen], negatives])
-            part, rows = sampling.neighborhoods(messages, ends, seed)
-            labels = torch.arange(len(ends)) < len(chosen)
-            return LinkBatch(part, torch.from_numpy(rows), labels.float())
+            links = sampling.mine(chosen)
+            ends = np.concatenate([pairs[links], sampling.mine(negatives)])
+            part, rows = sampling.neighborhoods(messages, ends, seed, np.concatenate([pairs[chosen], negatives]))
+            labels = torch.arange(len(ends)) < len(links)
+            share = len(ends) / (len(chosen) + len(negatives))
+            return LinkBatch(part, torch.from_numpy(rows), labels.float(), share)
 
         _ = messages.loop_entries  # before threads ask for them
         for made in sampling.prepared(partial(batch, *share) for share in sampling.shares(len(pairs), random)):
-            yield LinkBatch(*(part.to(self.device) for part in made))
+            messages, ends, labels = (part.to(self.device) for part in made[:3])
+            yield LinkBatch(messages, ends, labels, made.share)
 
     def _num_messages(self, share: float) -> int:
         return max(1, min(len(self.train_pairs) - 1, round(share * len(self.train_pairs))))

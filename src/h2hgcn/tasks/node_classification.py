@@ -118,10 +118,11 @@ class NodeBatch(NamedTuple):
     nodes: Tensor
     y: Tensor
     pairs: Tensor | None
+    share: float = 1.0
 
     def to(self, device: torch.device) -> "NodeBatch":
         graph, nodes, y = (part.to(device) for part in self[:3])
-        return NodeBatch(graph, nodes, y, None if self.pairs is None else self.pairs.to(device))
+        return NodeBatch(graph, nodes, y, None if self.pairs is None else self.pairs.to(device), self.share)
 
 
 class NodeProblem:
@@ -183,23 +184,26 @@ class NodeProblem:
         """Nodes, and as many links drawn from all, with as many that are none."""
 
         def batch(chosen: NDArray[np.int64], seed: int) -> NodeBatch:
-            nodes = self.split.train[chosen]
-            ends = self._some_pairs(len(nodes), batch_random(seed))
-            part, rows = sampling.neighborhoods(self.graph, np.concatenate([nodes, ends.ravel()]), seed)
+            nodes = self.split.train[sampling.mine(chosen)]
+            links, others = self._some_pairs(len(chosen), batch_random(seed))
+            ends = np.concatenate([sampling.mine(links), sampling.mine(others)])
+            own = np.concatenate([nodes, ends.ravel()])
+            batch_nodes = np.concatenate([self.split.train[chosen], links.ravel(), others.ravel()])
+            part, rows = sampling.neighborhoods(self.graph, own, seed, batch_nodes)
             numbers = torch.from_numpy(rows)
             pairs = numbers[len(nodes) :].reshape(-1, 2) if len(ends) else None
-            return NodeBatch(part, numbers[: len(nodes)], self.y[torch.from_numpy(nodes).to(self.y.device)], pairs)
+            y = self.y[torch.from_numpy(nodes).to(self.y.device)]
+            return NodeBatch(part, numbers[: len(nodes)], y, pairs, len(nodes) / len(chosen))
 
         _ = self.graph.loop_entries  # before threads ask for them
         for made in sampling.prepared(partial(batch, *share) for share in sampling.shares(self.num_items, random)):
             yield made.to(self.y.device)
 
-    def _some_pairs(self, count: int, random: np.random.RandomState) -> Pairs:
+    def _some_pairs(self, count: int, random: np.random.RandomState) -> tuple[Pairs, Pairs]:
         """Links and as many others; none if there is no link term."""
         if not self.task.link_weight or not len(self.edges):
-            return np.empty((0, 2), np.int64)
-        links = self.edges[random.randint(0, len(self.edges), count)]
-        return np.concatenate([links, self.absent.draw(count, random)])
+            return np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
+        return self.edges[random.randint(0, len(self.edges), count)], self.absent.draw(count, random)
 
     def points(self, model: Model) -> Tensor:
         """The points of all nodes."""

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,25 +19,44 @@ Prepared = TypeVar("Prepared")
 @dataclass(frozen=True)
 class Sampling:
     """``batch_size`` links or nodes a step; ``fanout[h]`` neighbours at hop ``h``; ``workers`` threads that prepare
-    batches ahead, none of which changes what they are.
+    batches ahead, none of which changes what they are. Of several processes, the one with this ``rank`` takes its part
+    of each batch.
     """
 
     batch_size: int
     fanout: tuple[int, ...]
     workers: int = 0
+    rank: int = 0
+    ranks: int = 1
+
+    def mine(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The part of a batch that falls to this process."""
+        return items[self.rank :: self.ranks]
 
     def shares(self, count: int, random: np.random.RandomState) -> Iterator[tuple[NDArray[np.int64], int]]:
         """All of ``count`` items in a random order, batch by batch, each with a seed of its own."""
         order = random.permutation(count)
-        for first in range(0, count, self.batch_size):
-            yield order[first : first + self.batch_size], int(random.randint(0, 2**63 - 1, dtype=np.int64))
+        bounds = [*range(0, count, self.batch_size), count]
+        if len(bounds) > 2 and bounds[-1] - bounds[-2] < self.ranks:  # each process needs something
+            del bounds[-2]
+        for first, last in pairwise(bounds):
+            yield order[first:last], int(random.randint(0, 2**63 - 1, dtype=np.int64))
 
     def neighborhoods(
-        self, graph: Adjacency, nodes: NDArray[np.int64], seed: int
+        self, graph: Adjacency, nodes: NDArray[np.int64], seed: int, batch: NDArray[np.int64]
     ) -> tuple[SampledAdjacency, NDArray[np.int64]]:
-        """The sampled neighbourhoods of ``nodes``, which may repeat, and the row of each."""
+        """The sampled neighbourhoods of ``nodes``, which may repeat, and the row of each.
+
+        ``batch`` are the nodes of all processes: each draws for all of them, so that the number of processes does not
+        change what is drawn, and works on what its own depend on.
+        """
         seeds, rows = np.unique(nodes, return_inverse=True)
-        return sample_adjacency(graph, seeds, self.fanout, seed), rows.reshape(nodes.shape)
+        rows = rows.reshape(nodes.shape)
+        if self.ranks == 1:
+            return sample_adjacency(graph, seeds, self.fanout, seed), rows
+        everybody = np.unique(batch)
+        only = np.searchsorted(everybody, seeds)
+        return sample_adjacency(graph, everybody, self.fanout, seed, only), rows
 
     def prepared(self, jobs: Iterable[Callable[[], Prepared]]) -> Iterator[Prepared]:
         """What the jobs return, in their order; with workers, two jobs each are begun ahead."""

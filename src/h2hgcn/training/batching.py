@@ -1,5 +1,6 @@
 """Whether a step of training sees the whole graph or a sample of it."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from torch import nn
@@ -7,7 +8,8 @@ from torch import nn
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Problem
 from h2hgcn.tasks.sampling import Sampling
-from h2hgcn.training.settings import TrainingSettings
+from h2hgcn.training.ranks import ALONE, Ranks
+from h2hgcn.training.settings import ALL_NEIGHBORS, TrainingSettings
 
 # "auto" samples graphs that are larger than these: entries of the adjacency, and numbers of the embedding. Not by what
 # memory there is, since the same command should do the same everywhere.
@@ -28,8 +30,24 @@ class Plan(NamedTuple):
     reason: str
 
 
-def plan_batches(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim: int) -> Plan:
-    """What the settings come to for a problem and an encoder."""
+def plan_batches(
+    settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim: int, ranks: Ranks = ALONE
+) -> Plan:
+    """What the settings come to for a problem and an encoder; several processes share each batch."""
+    plan = _plan(settings, problem, encoder, dim)
+    if ranks.size == 1:
+        return plan
+    sampling = plan.sampling
+    if sampling is None:
+        if getattr(problem, "graph", None) is None or not getattr(encoder, "inductive", True):
+            raise DataError("several processes share batches of one graph, which this task or model has not; use one")
+        sampling = Sampling(problem.num_items, (ALL_NEIGHBORS,) * len(_fanout(settings, encoder)), settings.workers)
+    if problem.num_items < ranks.size:
+        raise DataError(f"{problem.num_items} {_ITEMS[problem.task.name]} cannot be shared by {ranks.size} processes")
+    return Plan(replace(sampling, rank=ranks.rank, ranks=ranks.size), f"{plan.reason}, by {ranks.size} processes")
+
+
+def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim: int) -> Plan:
     graph = getattr(problem, "graph", None)
     if graph is None:
         _check_no_sampling(settings, "graph classification takes its batches from task.batch_size")
