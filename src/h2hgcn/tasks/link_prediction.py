@@ -163,8 +163,9 @@ class LinkProblem:
 
         _ = messages.loop_entries  # before threads ask for them
         for made in sampling.prepared(partial(batch, *share) for share in sampling.shares(len(pairs), random)):
-            messages, ends, labels = (part.to(self.device) for part in made[:3])
-            yield LinkBatch(messages, ends, labels, made.share)
+            yield LinkBatch(
+                made.messages.to(self.device), made.pairs.to(self.device), made.labels.to(self.device), made.share
+            )
 
     def _num_messages(self, share: float) -> int:
         return max(1, min(len(self.train_pairs) - 1, round(share * len(self.train_pairs))))
