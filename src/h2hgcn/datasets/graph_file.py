@@ -89,6 +89,8 @@ def _add_graph(digest: Any, graph: Data) -> None:
     for name, tensor in sorted(tensors.items()):
         digest.update(str((name, tensor.dtype, tuple(tensor.shape))).encode())
         plain = tensor.detach().cpu().contiguous()  # no copy of what is mapped from a file
+        if plain.numel() <= 1:  # whose strides may be anything
+            plain = plain.clone(memory_format=torch.contiguous_format)
         digest.update(plain.view(-1).view(torch.uint8).numpy())
 
 
