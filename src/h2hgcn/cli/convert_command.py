@@ -22,7 +22,7 @@ def convert(
 ) -> None:
     """Convert a graph of any size, once, to a folder that train and others map into memory as --edges FOLDER.
 
-    Example: h2hgcn convert --edges big.parquet --features x.parquet --out big
+    Example: h2hgcn convert --edges my.csv --features x.csv --out my-graph
     """
     with starting():
         from h2hgcn.datasets.own.conversion import convert_graph
