@@ -32,6 +32,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/presets.py --markdown > docs/benchmarks/presets.md
 	$(BIN)/python benchmarks/data.py --threads 2 --markdown > docs/benchmarks/data.md
 	$(BIN)/python benchmarks/training.py --markdown > docs/benchmarks/training.md
+	$(BIN)/python benchmarks/explorer.py --markdown > docs/benchmarks/explorer.md
 	$(BIN)/python benchmarks/scale.py --threads 2 --plot docs/benchmarks/scale.svg --markdown > docs/benchmarks/scale.md
 
 clean:

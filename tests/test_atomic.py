@@ -53,3 +53,10 @@ def test_what_a_killed_process_left_is_removed_and_never_read(tmp_path):
         file.write(b"new")
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
     assert path.read_bytes() == b"new"
+
+
+def test_a_file_that_cannot_be_written_is_named_as_the_caller_knows_it(tmp_path):
+    path = tmp_path / ("x" * 255)  # too long once letters are added
+    with pytest.raises(OSError, match="too long") as told, atomic_write(path):
+        pass
+    assert told.value.filename == str(path)

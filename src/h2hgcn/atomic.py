@@ -27,8 +27,11 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         part.replace(path)
         _sync_folder(path.parent)
-    except BaseException:
-        part.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and str(error.filename) == str(part):
+            error.filename = str(path)  # the name that the caller knows
         raise
 
 

@@ -51,6 +51,23 @@ def run(tmp_path):
 
 
 @pytest.fixture
+def inline(monkeypatch):
+    """Runs of many in this process, one after the other; an outcome for a cell may be given instead of a run."""
+    from h2hgcn.experiments.cells import Outcome, run_cell
+
+    given = {}
+
+    def run_cells(cells, total, jobs, finished, force=False):
+        for number, cell in enumerate(cells):
+            outcome = given.get(cell.folder.name) or run_cell(cell)
+            finished(number, outcome if isinstance(outcome, Outcome) else Outcome("failed", {}, error=outcome))
+
+    for command in ("compare_command", "tune_command", "table_runs"):
+        monkeypatch.setattr(f"h2hgcn.cli.{command}.run_cells", run_cells)
+    return given
+
+
+@pytest.fixture
 def process(tmp_path):
     """Starts the command line as a process of its own."""
     package = Path(h2hgcn.__file__).parents[1]

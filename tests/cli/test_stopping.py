@@ -70,3 +70,9 @@ def test_a_run_that_is_stopped_at_once_keeps_its_checkpoint(run, files, monkeypa
     assert "stopped: at once; the same command goes on from the last checkpoint" in result.stderr
     monkeypatch.undo()
     assert run(*command).returncode == 0
+
+
+def test_force_would_begin_anew_so_it_is_left_out_to_go_on(run, files, monkeypatch):
+    stop_after(monkeypatch, 2)
+    result = run("train", *GRAPH, "--epochs", 9, "--out", "r", "--force")
+    assert "after epoch 2; the same command without --force goes on from there" in result.stderr

@@ -149,3 +149,10 @@ def test_coordinates_that_contradict_the_file(tmp_path):
         read_embeddings(path, "poincare")
     with pytest.raises(DataError, match="does not exist"):
         read_embeddings(tmp_path / "none.csv")
+
+
+def test_coordinates_of_another_space_are_told_their_names():
+    with pytest.raises(DataError, match="euclidean points have no poincare coordinates; theirs are called euclidean"):
+        convert(np.zeros((2, 2)), "poincare", "euclidean")
+    with pytest.raises(DataError, match="theirs are called lorentz, poincare and klein"):
+        convert(np.array([[1.0, 0.0]]), "euclidean")

@@ -1,8 +1,13 @@
+import threading
+import time
+from contextlib import contextmanager
+
 import pytest
 
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.experiments import cells
-from h2hgcn.experiments.cells import Cell, run_cell
+from h2hgcn.experiments.cells import Cell, Outcome, run_cell
+from h2hgcn.training.folder import BusyFolderError, RunFolder
 
 FLAGS = {"data": {"dataset": "disease"}, "model": {"dim": 2}, "training": {"epochs": 2}}
 
@@ -28,3 +33,33 @@ def test_numbers_that_go_bad_are_an_outcome(tmp_path, monkeypatch):
 def test_other_errors_are_raised(tmp_path):
     with pytest.raises(ValueError, match="no option 'dimm'"):
         run_cell(Cell(FLAGS | {"model": {"dimm": 2}}, tmp_path / "run"))
+
+
+@contextmanager
+def held(folder, seconds):
+    """Another process trains in a folder for a while."""
+    ready = threading.Event()
+
+    def hold():
+        with RunFolder(folder).locked():
+            ready.set()
+            time.sleep(seconds)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    ready.wait()
+    yield
+    thread.join()
+
+
+def test_a_folder_that_another_process_is_about_to_leave_is_waited_for(tmp_path):
+    with held(tmp_path / "run", 1):
+        with pytest.raises(BusyFolderError, match="another process trains in"):
+            run_cell(Cell(FLAGS, tmp_path / "run", wait_seconds=0))
+        assert run_cell(Cell(FLAGS, tmp_path / "run")).status == "finished"
+
+
+def test_the_score_of_what_is_not_finished_is_none():
+    result = {"selection": "auc", "metrics": {"val": {"auc": 0.5}, "test": {"auc": 0.25}}}
+    assert Outcome("finished", result).score("test") == 0.25
+    assert Outcome("diverged", {}).score("test") is None

@@ -2,15 +2,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
+from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.cells import Outcome
-from h2hgcn.experiments.comparison import plan, tabulate
+from h2hgcn.experiments.comparison import check_varied, plan
+from h2hgcn.experiments.comparison_table import tabulate
+from h2hgcn.experiments.config import read_experiment
+from h2hgcn.experiments.sections import read_layer
 from h2hgcn.experiments.significance import p_value
 
 
-def finished(score, val=0.5, trivial=0.6, parameters=7):
+def finished(score, val=0.8, trivial=0.6, parameters=7):
     return Outcome(
         "finished",
         {
@@ -23,13 +28,17 @@ def finished(score, val=0.5, trivial=0.6, parameters=7):
     )
 
 
+def by_seed(scores):
+    return dict(enumerate(scores))
+
+
 def table_of(scores, *, vary_split=False, outcomes=None):
     """A table of models with these scores, one a seed."""
     models = list(scores)
-    comparison = plan({}, ["h2h-gcn"], max(2, *map(len, scores.values())), vary_split=vary_split)
+    comparison = plan({}, ["h2h-gcn"], max(2, 2, *map(len, scores.values())), vary_split=vary_split)
     object.__setattr__(comparison, "experiments", dict.fromkeys(models, comparison.first))
     found = {(model, seed): finished(score) for model in models for seed, score in enumerate(scores[model])}
-    return tabulate(comparison, found | (outcomes or {}), dict.fromkeys(models, "lorentz"))
+    return tabulate(comparison, found | (outcomes or {}), dict.fromkeys(models, "lorentz"), "auc")
 
 
 def test_every_model_has_the_same_split_and_every_seed_a_folder(tmp_path):
@@ -88,14 +97,147 @@ def test_one_seed_tells_nothing_of_noise():
 
 def test_the_tests_are_those_of_scipy():
     first, second = np.array([0.9, 0.92, 0.95]), np.array([0.88, 0.93, 0.9])
-    assert p_value(first, second, False) == stats.ttest_ind(first, second, equal_var=False).pvalue
-    assert p_value(first, second, True) == stats.ttest_rel(first, second).pvalue
-    assert p_value([0.5, 0.5], [0.5, 0.5], False) == 1
-    assert p_value([0.5, 0.5], [0.75, 0.75], False) == 0
-    assert p_value([0.25, 0.5], [0.5, 0.75], True) == 0
-    assert p_value([0.5, 0.6], [0.6], True) is None
+    assert p_value(by_seed(first), by_seed(second), False) == stats.ttest_ind(first, second, equal_var=False).pvalue
+    assert p_value(by_seed(first), by_seed(second), True) == stats.ttest_rel(first, second).pvalue
+    assert p_value(by_seed([0.5, 0.5]), by_seed([0.5, 0.5]), False) == 1
+    assert p_value(by_seed([0.5, 0.5]), by_seed([0.75, 0.75]), False) == 0
+    assert p_value(by_seed([0.25, 0.5]), by_seed([0.5, 0.75]), True) == 0
+    assert p_value(by_seed([0.5, 0.6]), by_seed([0.6]), True) is None
+
+
+def test_scores_that_are_equal_but_for_rounding_are_equal():
+    """SciPy would warn of what it computes from such."""
+    same, rounded = by_seed([0.1 + 0.2, 0.3, 0.3]), by_seed([0.3, 0.3, 0.1 + 0.2])
+    assert p_value(same, rounded, False) == p_value(same, rounded, True) == 1
+    assert p_value(same, by_seed([0.4, 0.4, 0.1 + 0.3]), False) == 0
+
+
+def test_pairs_are_of_the_same_seed():
+    first, second = {0: 0.9, 1: 0.5, 2: 0.7, 3: 0.6}, {1: 0.52, 2: 0.71, 3: 0.63}
+    pairs = [[0.5, 0.7, 0.6], [0.52, 0.71, 0.63]]
+    assert p_value(first, second, True) == pytest.approx(stats.ttest_rel(*pairs).pvalue)
+    assert p_value({0: 0.1, 1: 0.2, 2: 0.3}, {2: 0.4, 3: 0.5, 4: 0.6}, True) is None
 
 
 def test_varied_splits_are_compared_in_pairs():
     scores = {"a": [0.5, 0.7, 0.9], "b": [0.51, 0.712, 0.911]}
     assert table_of(scores, vary_split=True).rows[1].p_value < 0.01 < table_of(scores).rows[1].p_value
+
+
+def test_a_seed_that_diverged_is_no_pair():
+    bad = {("b", 1): Outcome("diverged", {}, "the loss is nan")}
+    scores = {"a": [0.9, 0.5, 0.7, 0.6], "b": [0.85, 0.0, 0.69, 0.57]}
+    table = table_of(scores, vary_split=True, outcomes=bad)
+    row = table.rows[0] if table.rows[0].model == "b" else table.rows[1]
+    assert row.test == {0: 0.85, 1: None, 2: 0.69, 3: 0.57}
+    assert row.diverged == 1
+    pairs = [[0.9, 0.7, 0.6], [0.85, 0.69, 0.57]]
+    assert table.rows[1].p_value == pytest.approx(stats.ttest_rel(*pairs).pvalue)
+
+
+def test_what_has_not_learnt_is_never_the_best():
+    lucky = {("a", seed): finished(0.9, val=0.5) for seed in (0, 1)}
+    table = table_of({"a": [], "b": [0.7, 0.8]}, outcomes=lucky)
+    assert [(row.model, row.learnt) for row in table.rows] == [("b", True), ("a", False)]
+    assert table.best.model == "b"
+    reversed_links = table_of({"a": [0.4, 0.45], "b": [0.3, 0.35]})  # by their test scores; validation is fine
+    assert reversed_links.best is None
+    table = table_of({"a": []}, outcomes=lucky)
+    assert table.best is None
+    assert table.rows[0].p_value is None
+
+
+def test_classes_are_learnt_above_the_most_frequent_one():
+    comparison = plan({}, ["h2h-gcn"], 1)
+
+    def learnt(score):
+        result = {
+            "selection": "accuracy", "metrics": {"test": {"accuracy": score}, "val": {"accuracy": score}},
+            "trivial": {"majority class": 0.4}, "parameters": 1, "seconds": 1.0,
+        }  # fmt: skip
+        outcomes = {("h2h-gcn", 0): Outcome("finished", result)}
+        return tabulate(comparison, outcomes, {"h2h-gcn": "lorentz"}, "accuracy").rows[0].learnt
+
+    assert learnt(0.41)
+    assert not learnt(0.4)
+
+
+def test_what_needs_no_learning_may_have_other_names_in_other_runs():
+    other = finished(0.7)
+    other.result["trivial"] = {"feature distance": 0.2}
+    table = table_of({"a": [0.7]}, outcomes={("a", 1): other})
+    assert table.trivial == {"degree product": 0.6, "feature distance": 0.2}
+
+
+def test_a_split_that_cannot_vary_is_refused():
+    data = generate_disease(60)
+    masks = {"train_mask": slice(0, 20), "val_mask": slice(20, 40), "test_mask": slice(40, 60)}
+    for name, part in masks.items():
+        data[name] = torch.zeros(60, dtype=torch.bool)
+        data[name][part] = True
+    flags = {"data": {"dataset": "cora"}, "task": {"name": "nc"}}
+    with pytest.raises(DataError, match="cora has one planetoid split for nc; use --protocol clean"):
+        check_varied(plan(flags, ["gcn"], 2, vary_split=True), data)
+    check_varied(plan(flags, ["gcn"], 2), data)
+    clean = {**flags, "task": {"name": "nc", "protocol": "clean"}}
+    check_varied(plan(clean, ["gcn"], 2, vary_split=True), data)
+
+
+def test_collections_vary_the_fold():
+    def folds(seeds, **task):
+        flags = {"data": {"dataset": "enzymes"}, "task": {"name": "gc", **task}}
+        comparison = plan(flags, ["gin"], seeds, vary_split=True)
+        assert comparison.varied == "fold"
+        return [cell.flags["task"]["fold"] for cell in comparison.cells.values()]
+
+    assert folds(3) == [0, 1, 2]
+    assert folds(3, fold=9) == [9, 0, 1]
+    with pytest.raises(DataError, match="there are 10 folds for 11 seeds"):
+        folds(11)
+
+
+def test_the_order_of_models_does_not_decide_on_the_split():
+    flags = {"data": {"dataset": "cora"}, "task": {"name": "lp"}}
+    for models in (["gcn", "hgnn"], ["hgnn", "gcn"]):  # of hgnn there is no preset for Cora's links
+        comparison = plan(flags, models, 1)
+        assert {cell.flags["task"]["protocol"] for cell in comparison.cells.values()} == {"legacy"}
+
+
+def test_files_hold_for_the_model_that_they_name(tmp_path):
+    texts = {
+        "gcn": "[data]\ndataset = 'cora'\n[task]\nname = 'nc'\nprotocol = 'clean'\n[model]\nname = 'gcn'\ndim = 5\n",
+        "mlp": "[model]\nname = 'mlp'\ndim = 6\n",
+        "all": "[training]\nepochs = 7\n",
+    }
+    files = []
+    for name, text in texts.items():
+        (tmp_path / f"{name}.toml").write_text(text)
+        files.append(read_layer(tmp_path / f"{name}.toml"))
+        (tmp_path / f"{name}.toml").unlink()  # read once, and not by every run anew
+    comparison = plan({}, ["mlp", "gcn", "hnn"], 1, files=files)
+    for (model, _), cell in comparison.cells.items():
+        experiment = read_experiment(cell.flags, cell.files)
+        assert (experiment.graph.name, experiment.task.name, experiment.task.protocol) == ("cora", "nc", "clean")
+        assert experiment.settings.epochs == 7
+        assert experiment.model_options["dim"] == {"mlp": 6, "gcn": 5}.get(model, experiment.model_options["dim"])
+    with pytest.raises(DataError, match=r"mlp.toml is for the model mlp, which is not among --models gcn"):
+        plan({}, ["gcn"], 1, files=files)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("[data]\ndataset = 'cora'", "[data]\ndataset = 'pubmed'", "one.toml is about the graph cora, another file"),
+        ("[task]\nname = 'nc'", "[task]\nname = 'lp'", "task.name is nc in .*one.toml and lp in .*--task"),
+        ("[task]\nprotocol = 'clean'", "[task]\nprotocol = 'legacy'", "task.protocol is clean in .*--protocol"),
+    ],
+)
+def test_files_must_agree_on_graph_task_and_split(tmp_path, first, second, message):
+    files = []
+    for name, text, model in (("one", first, "gcn"), ("two", second, "mlp")):
+        (tmp_path / f"{name}.toml").write_text(f"{text}\n[model]\nname = '{model}'\n")
+        files.append(read_layer(tmp_path / f"{name}.toml"))
+    with pytest.raises(DataError, match=message):
+        plan({}, ["gcn", "mlp"], 1, files=files)
+    said = {"data": {"dataset": "cora"}, "task": {"name": "lp", "protocol": "clean"}}
+    assert plan(said, ["gcn", "mlp"], 1, files=files).first.graph.name == "cora"

@@ -143,5 +143,16 @@ def test_presets_are_found_and_whole(name):
     assert isinstance(experiment.encoder(200, num_nodes=10), ENCODERS[model])
 
 
+@pytest.mark.parametrize("model", sorted(ENCODERS))
+def test_the_split_is_that_of_the_dataset_and_the_task(model):
+    usual = {("cora", "lp"): "legacy", ("cora", "nc"): "planetoid", ("enzymes", "gc"): "fair-comparison",
+             ("disease", "lp"): "clean", ("dd", "gc"): "clean"}  # fmt: skip
+    for (dataset, task), protocol in usual.items():
+        if task in ENCODERS[model].tasks:
+            flags = {"data": {"dataset": dataset}, "task": {"name": task}, "model": {"name": model}}
+            assert read_experiment(flags).task.protocol == protocol
+            assert read_experiment(merged(flags, {"task": {"protocol": "clean"}})).task.protocol == "clean"
+
+
 def test_later_layers_win_option_by_option():
     assert merged({"a": {"x": 1, "y": 1}, "s": 1}, {"a": {"y": 2}, "s": 2}) == {"a": {"x": 1, "y": 2}, "s": 2}

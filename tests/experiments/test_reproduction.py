@@ -5,7 +5,7 @@ import pytest
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.cells import Outcome
 from h2hgcn.experiments.records import Records
-from h2hgcn.experiments.reproduction import record_of, runs_of, unfinished
+from h2hgcn.experiments.reproduction import record_of, runs_of, still_unfinished, unfinished
 from h2hgcn.experiments.results_page import results_page, table_lines
 from h2hgcn.experiments.table_cells import table_scores
 from h2hgcn.experiments.tables import TABLES, paper_table
@@ -76,6 +76,50 @@ def test_scores_are_means_in_per_cent_of_the_settings_that_hold(tmp_path):
     page = results_page(tmp_path)
     assert "| HGCN `hgcn` | 72.0 ± 2.0 (3) / 70.8 |" in page
     assert "Table 1" not in page  # of which there are no records
+
+
+def test_a_run_that_two_processes_carried_out_counts_once():
+    table = paper_table("table4")
+    run, other = runs_of(table, "legacy", 2, ("dim3",), ("hgcn",))
+    records = [finished(run, 0.7), finished(run, 0.7), finished(other, 0.8)]
+    assert table_scores(table, records, "legacy").scores["hgcn", "dim3"].values == (70.0, 80.0)
+
+
+def test_what_another_process_has_recorded_meanwhile_is_not_begun(tmp_path):
+    records = Records(tmp_path / "table4.jsonl")
+    runs = runs_of(paper_table("table4"), "legacy", 3, ("dim3",), ("hgcn",))
+    begun = still_unfinished(runs, records)
+    assert next(begun) == runs[0]
+    records.add(finished(runs[1], 0.7))
+    assert list(begun) == runs[2:]
+
+
+def test_lines_that_lack_something_are_left_out(tmp_path):
+    table = paper_table("table4")
+    (run,) = runs_of(table, "legacy", 1, ("dim3",), ("hgcn",))
+    whole = finished(run, 0.7)
+    records = Records(tmp_path / "table4.jsonl")
+    for line in ({"seed": 0}, {**whole, "metrics": {}}, {**whole, "seconds": None}, {**whole, "seed": "0"}):
+        records.add(line)
+    assert unfinished([run], records) == [run]
+    assert "## Table 4" not in results_page(tmp_path)
+    records.add(whole)
+    assert "| HGCN `hgcn` | 70.0 (1) / 70.8 |" in results_page(tmp_path)
+
+
+def test_cells_that_diverged_say_so():
+    table = paper_table("table4")
+    runs = runs_of(table, "legacy", 2, ("dim3",), ("hgcn",))
+    records = [record_of(run, Outcome("diverged", {}, "the loss is nan")) for run in runs]
+    lines = table_lines(table, records, "legacy", ["dim3"], ["hgcn"])
+    assert lines[1:] == [["HGCN", "diverged (2) / 70.8"]]
+
+
+def test_what_needs_no_learning_is_that_of_the_settings_that_hold():
+    table = paper_table("table4")
+    (run,) = runs_of(table, "legacy", 1, ("dim3",), ("hgcn",))
+    old = finished(run, 0.7) | {"hash": "of other settings", "trivial": {"majority class": 0.9}}
+    assert table_scores(table, [old, finished(run, 0.7)], "legacy").trivial["dim3"] == {"majority class": 30.0}
 
 
 def test_folds_are_averaged_over_seeds_first():

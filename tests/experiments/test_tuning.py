@@ -4,10 +4,13 @@ import pytest
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.cells import Outcome
+from h2hgcn.experiments.chosen_settings import write_settings
 from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.sections import merged
 from h2hgcn.experiments.spaces import Choice, Range
-from h2hgcn.experiments.tuning import Tuning, open_study, write_settings
+from h2hgcn.experiments.study_folder import open_study
+from h2hgcn.experiments.tuning import Tuning
+from h2hgcn.training.folder import BusyFolderError
 
 SPACE = {
     ("model", "dim"): Choice((8, 16)),
@@ -20,7 +23,7 @@ SPACE = {
 def score_of(cell):
     """Best at a learning rate of 0.01 and three layers; the test score is the opposite, so that a glance would show."""
     experiment = read_experiment(cell.flags)
-    value = experiment.model_options["num_layers"] / 3 - abs(experiment.settings.lr - 0.01)
+    value = experiment.model_options.get("num_layers", 2) / 3 - abs(experiment.settings.lr - 0.01)
     return Outcome("finished", {"selection": "auc", "metrics": {"val": {"auc": value}, "test": {"auc": -value}}})
 
 
@@ -91,7 +94,7 @@ def test_the_best_settings_as_a_file_are_those_of_the_trial(tmp_path):
     results, _ = carry_out(tuning, 12)
     for result in results:
         write_settings(tmp_path / "best.toml", tuning, result, "chosen\nby a test")
-        assert (tmp_path / "best.toml").read_text().startswith("# chosen\n# by a test\n[data]\n")
+        assert (tmp_path / "best.toml").read_text().startswith("# chosen\n# by a test\nseed = 0\n\n[data]\n")
         by_file = read_experiment({}, tmp_path / "best.toml")
         assert by_file.digest == read_experiment(merged(tuning.flags, result.settings)).digest
         assert by_file.settings.epochs == 7
@@ -99,10 +102,14 @@ def test_the_best_settings_as_a_file_are_those_of_the_trial(tmp_path):
 
 def test_folders_of_other_studies_and_of_other_processes(tmp_path):
     carry_out(Tuning({}, SPACE, tmp_path), 1)
-    with pytest.raises(DataError, match="holds a study of other settings"):
+    with pytest.raises(DataError, match="holds a study with other settings;"):
         carry_out(Tuning({"training": {"epochs": 7}}, SPACE, tmp_path), 1)
-    with pytest.raises(DataError, match="holds a study of other settings"):
+    with pytest.raises(DataError, match="holds a study with another search space;"):
         carry_out(Tuning({}, SPACE | {("model", "dim"): Choice((2,))}, tmp_path), 1)
+    with pytest.raises(DataError, match="holds a study with other data;"):
+        carry_out(Tuning({}, SPACE, tmp_path, fingerprint="of a file that was changed"), 1)
+    with pytest.raises(DataError, match="holds a study with other seeds;"):
+        carry_out(Tuning({}, SPACE, tmp_path, num_seeds=2), 1)
     tuning = Tuning({}, SPACE, tmp_path)
     with open_study(tuning), pytest.raises(DataError, match="another process tunes in"), open_study(tuning):
         pass
@@ -113,3 +120,83 @@ def test_no_test_score_is_kept(tmp_path):
     for line in (tmp_path / "study.journal").read_text().splitlines():
         values = json.loads(line).get("values")
         assert values is None or values[0] > -0.1  # test scores are below
+
+
+def test_killed_after_any_line_of_the_journal_a_study_proposes_the_same(tmp_path):
+    whole = settings_of(carry_out(Tuning({}, SPACE, tmp_path / "whole"), 3)[1])
+    lines = (tmp_path / "whole" / "study.journal").read_bytes().splitlines(keepends=True)
+    for count in range(len(lines) + 1):
+        folder = tmp_path / f"{count}"
+        folder.mkdir()
+        (folder / "study.journal").write_bytes(b"".join(lines[:count]) + b'{"op')
+        results, cells = carry_out(Tuning({}, SPACE, folder), 3)
+        assert sorted(result.number for result in results) == [0, 1, 2]
+        assert settings_of(cells) == whole[len(whole) - len(cells) :]
+
+
+def test_a_range_that_raises_leaves_nothing_behind(tmp_path):
+    tuning = Tuning({}, SPACE | {("training", "lr"): Range(-1.0, 0.5, log=True)}, tmp_path)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="low"):
+            carry_out(tuning, 2)
+    with open_study(tuning) as study:
+        assert study.results == []
+
+
+def test_the_first_trial_draws_nothing(tmp_path):
+    """The learning rate of the preset lies outside the space, and stays."""
+    tuning = Tuning({}, {("training", "lr"): Range(0.5, 0.9), ("model", "num_layers"): Range(1, 3)}, tmp_path)
+    results, cells = carry_out(tuning, 2)
+    assert "lr" not in cells[0].flags.get("training", {})
+    assert read_experiment(cells[0].flags).digest == tuning.base.digest
+    assert cells[1].flags["training"]["lr"] >= 0.5
+    assert len(results) == 2
+
+
+def test_seeds_of_a_trial_that_failed(tmp_path):
+    """A sibling that still runs keeps its folder, and the others do not begin."""
+    folder = tmp_path / "unfinished" / "trial0"
+    with open_study(Tuning({}, SPACE, tmp_path, num_seeds=4)) as study:
+        cells = study.cells(1)
+        for _ in range(2):
+            next(cells).folder.mkdir(parents=True)
+        assert study.finish(0, Outcome("diverged", {}, "the loss is nan")).why == "the loss is nan"
+        assert (folder / "seed1").exists()
+        assert list(cells) == []
+        assert study.finish(1, Outcome("diverged", {}, "the loss is nan")) is None
+        assert not folder.exists()
+
+
+def test_folders_of_trials_that_are_over_are_removed(tmp_path):
+    carry_out(Tuning({}, SPACE, tmp_path), 1)
+    remains = tmp_path / "unfinished" / "trial0" / "seed0"
+    remains.mkdir(parents=True)
+    carry_out(Tuning({}, SPACE, tmp_path), 2)
+    assert not remains.exists()
+
+
+def test_errors_of_settings_fail_a_trial_and_others_end_the_study(tmp_path):
+    def outcome(error):
+        return lambda cell: Outcome("failed", {}, str(error), error=error)
+
+    results, _ = carry_out(Tuning({}, SPACE, tmp_path / "a"), 2, outcome=outcome(DataError("no such heads")))
+    assert [result.score for result in results] == [None, None]
+    for error in (OSError("no space"), BusyFolderError("another process")):
+        with pytest.raises(type(error)):
+            carry_out(Tuning({}, SPACE, tmp_path / "b"), 2, outcome=outcome(error))
+    assert len(carry_out(Tuning({}, SPACE, tmp_path / "b"), 2)[1]) == 2
+
+
+@pytest.mark.parametrize("damage", [b"{]\n", b"\xff\xfe\n", b"3\n", b'{"op_code": 4}\n'])
+def test_a_damaged_journal_is_told(tmp_path, damage):
+    carry_out(Tuning({}, SPACE, tmp_path), 1)
+    path = tmp_path / "study.journal"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], damage, *lines[2:]]))
+    with pytest.raises(DataError, match=r"study.journal.* damaged.*restore it from a copy"):
+        carry_out(Tuning({}, SPACE, tmp_path), 2)
+
+
+def test_large_seeds_and_their_samplers(tmp_path):
+    first, second = (carry_out(Tuning({"seed": seed}, SPACE, tmp_path / f"{seed}"), 2)[1] for seed in (0, 10**6))
+    assert first[1].flags["training"]["lr"] != second[1].flags["training"]["lr"]

@@ -79,7 +79,7 @@ def config(old, new):
         (lambda folder: (folder / "config.toml").unlink(), "holds no config.toml"),
         (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors is not there"),
         (lambda folder: change(folder / "model.safetensors", lambda data: data[:-3]), "model.safetensors is damaged"),
-        (lambda folder: change(folder / "config.toml", lambda data: data[:-3] + b'"'), "config.toml is damaged"),
+        (lambda folder: change(folder / "config.toml", lambda data: data[:-3]), "config.toml is damaged"),
         (lambda folder: change(folder / "config.toml", lambda data: b""), "holds a None, not a 'h2h-gcn'"),
         (lambda folder: write_tensors(folder / "model.safetensors", {}, {}), "does not fit"),
         (without_weight, r"does not fit the model: stem.weight has the shape None there and \(2, 3\)"),

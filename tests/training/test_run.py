@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.errors import DataError
 from h2hgcn.geometry import lorentz
 from h2hgcn.models import H2HGCN
+from h2hgcn.models.hgcn import HGCN
 from h2hgcn.tasks import LinkPrediction, NodeClassification
 from h2hgcn.training import load_run
 
@@ -215,6 +218,11 @@ def test_too_many_recommendations(links, classes):
     assert all(0 < row.probability < 1 for row in classes.recommend(7, 3))
     without = small_fit(NodeClassification(num_centroids=6, link_weight=0))
     assert [row.probability for row in without.recommend(7, 3)] == [None] * 3
+
+
+def test_recommendations_of_a_model_that_learns_its_curvature():
+    """A weight is no number until it is detached, which PyTorch warns of."""
+    assert len(small_fit(model=partial(HGCN, dim=3)).recommend(0, 2)) == 2
 
 
 def test_distances_are_those_of_the_learnt_curvature():

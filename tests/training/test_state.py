@@ -50,7 +50,8 @@ def test_killed_ten_times_and_the_same_in_the_end(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     children = multiprocessing.get_context("forkserver")  # they begin with everything imported, which takes seconds
     children.set_forkserver_preload(["h2hgcn.training"])
-    expected = small_fit(epochs=EPOCHS, folder=tmp_path / "straight")
+    settings = {"checkpoint_seconds": 0.05}  # those of the children, since files say them
+    expected = small_fit(epochs=EPOCHS, folder=tmp_path / "straight", settings=settings)
     folder = tmp_path / "killed"
     moments = random.Random(0)
     for kill in range(10):
@@ -67,7 +68,7 @@ def test_killed_ten_times_and_the_same_in_the_end(tmp_path, monkeypatch):
         child.join()
         assert_all_files_are_whole(folder)
     assert epochs_done(folder) > 0
-    run = small_fit(epochs=EPOCHS, folder=folder)
+    run = small_fit(epochs=EPOCHS, folder=folder, settings=settings)
     files = [RunFolder(path).model.read_bytes() for path in (tmp_path / "straight", folder)]
     assert files[0] == files[1]
     assert curve(run) == curve(expected)

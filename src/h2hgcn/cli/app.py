@@ -14,6 +14,7 @@ from h2hgcn.cli.convert_command import convert
 from h2hgcn.cli.datasets_command import datasets
 from h2hgcn.cli.embed_command import embed
 from h2hgcn.cli.evaluate_command import evaluate
+from h2hgcn.cli.explore_command import explore
 from h2hgcn.cli.inspect_command import inspect
 from h2hgcn.cli.models_command import models
 from h2hgcn.cli.output import say, stderr
@@ -40,6 +41,7 @@ for command in (
     predict,
     recommend,
     embed,
+    explore,
     inspect,
     convert,
     datasets,

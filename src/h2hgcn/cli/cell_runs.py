@@ -8,17 +8,23 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from h2hgcn.cli.output import say, stderr
-from h2hgcn.cli.stopping import StopAfterEpoch
+from h2hgcn.cli.stopping import StopAfterEpoch, command_that_goes_on
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.cells import Cell, Outcome
 
 
-def run_cells(cells: "Iterable[Cell]", total: int, jobs: int | None, finished: "Callable[[int, Outcome], str]") -> int:
+def run_cells(
+    cells: "Iterable[Cell]",
+    total: int,
+    jobs: int | None,
+    finished: "Callable[[int, Outcome], str]",
+    force: bool = False,
+) -> int:
     """How many cells came to an end; of each its number and outcome are told to ``finished``, which says it in words.
 
     ``jobs`` processes, one a core by default. The first Ctrl-C lets epochs end and begins nothing new; the second ends
-    all at once.
+    all at once. ``force`` tells whether cells are trained anew.
     """
     from h2hgcn.experiments.pool import cell_pool
 
@@ -40,6 +46,6 @@ def run_cells(cells: "Iterable[Cell]", total: int, jobs: int | None, finished: "
                     progress.update(bar, advance=1, words=finished(number, outcome))
                     done += 1
     except KeyboardInterrupt:
-        say("stopped", "bold yellow", "at once; the same command goes on from the last checkpoints")
+        say("stopped", "bold yellow", f"at once; {command_that_goes_on(force)} goes on from the last checkpoints")
         raise typer.Exit(1) from None
     return done

@@ -26,7 +26,10 @@ from h2hgcn.errors import DataError
 def embed(
     run: RunPath,
     out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz or .csv.")],
-    coordinates: Annotated[str | None, typer.Option(help="lorentz, poincare or klein.", show_default="lorentz")] = None,
+    coordinates: Annotated[
+        str | None,
+        typer.Option(help="lorentz, poincare or klein; of Euclidean models euclidean.", show_default="of the model"),
+    ] = None,
     edges: Edges = None,
     features: Features = None,
     labels: Labels = None,

@@ -21,6 +21,11 @@ def say(kind: str, style: str, message: object) -> None:
     stderr.print(Text.assemble((f"{kind}:", style), f" {message}"), soft_wrap=True)
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 seed``, ``2 seeds``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def starting() -> Status:
     """Shown on a terminal while PyTorch is imported, which takes seconds."""
     return stderr.status("starting")

@@ -1,21 +1,18 @@
 """``h2hgcn reproduce``: the paper's tables, run and shown."""
 
-import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Column, Table
 
 from h2hgcn.atomic import atomic_write
-from h2hgcn.cli.cell_runs import run_cells
 from h2hgcn.cli.graph_options import DataFolder
 from h2hgcn.cli.output import print_title, say, starting, stderr, stdout
+from h2hgcn.cli.output_files import check_free
+from h2hgcn.cli.table_runs import run_table
 from h2hgcn.errors import DataError
-
-if TYPE_CHECKING:
-    from h2hgcn.experiments.cells import Outcome
-    from h2hgcn.experiments.reproduction import TableRun
 
 Results = Annotated[Path, typer.Option(help="Folder of the records, one file a table.")]
 
@@ -29,7 +26,7 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes, of one thread each. Default: one a core.")] = None,
     data: DataFolder = None,
     results: Results = Path("results"),
-    show: Annotated[bool, typer.Option("--show", help="Only print what there is, the paper beside it.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Only print what there is of these cells and models.")] = False,
     write: Annotated[Path | None, typer.Option(help="Write all tables to this Markdown file.")] = None,
 ) -> None:
     """Run the paper's tables. What is finished is never run again; the same command goes on.
@@ -39,63 +36,48 @@ def reproduce(
     """
     if table is None and write is None and not show:
         raise DataError("say which table: table1, table2, table3, table4 or ablations; or --show, or --write FILE")
+    if table is None and (cells or models):
+        raise DataError("--cells and --models: say of which table they are, such as table1")
+    if write is not None:
+        check_free(write, force=True)
     with starting():
+        from h2hgcn.experiments.reproduction import check_protocol
         from h2hgcn.experiments.results_page import results_page
-        from h2hgcn.experiments.tables import TABLES
+        from h2hgcn.experiments.tables import TABLES, paper_table
+    names = TABLES if table is None else (table,)
+    for name in names:
+        check_protocol(paper_table(name).part(_names(cells), _names(models)), protocol, _names(cells))
     finished = True
     if table is not None and not show:
-        finished = _run(table, cells, models, protocol, seeds, jobs, data, results)
+        finished = run_table(table, _names(cells), _names(models), protocol, seeds, jobs, data, results)
+    if not results.is_dir():
+        say("note", "bold yellow", f"{results} is not there, so nothing is recorded; --results names another folder")
     if write is not None:
         with atomic_write(write) as file:
             file.write(results_page(results).encode())
         stderr.print(f"{write}", soft_wrap=True)
     else:
-        for name in TABLES if table is None else (table,):
-            _show(name, protocol, results)
+        for name in names:
+            _show(name, _names(cells), _names(models), protocol, results)
     if not finished:
         say("stopped", "bold yellow", "the same command goes on")
         raise typer.Exit(1)
-
-
-def _run(
-    name: str, cells: str | None, models: str | None, protocol: str, seeds: int, jobs: int | None, data: Path | None,
-    results: Path,
-) -> bool:  # fmt: skip
-    """Runs what is missing; whether all of it came to an end."""
-    from h2hgcn.experiments.records import Records
-    from h2hgcn.experiments.reproduction import cell_of, record_of, runs_of, unfinished
-    from h2hgcn.experiments.tables import paper_table
-
-    records = Records(results / f"{name}.jsonl")
-    runs = unfinished(runs_of(paper_table(name), protocol, seeds, _names(cells), _names(models)), records)
-    if not runs:
-        stderr.print("all of these runs are finished")
-        return True
-    places = [cell_of(run, results / "unfinished", data) for run in runs]
-
-    def finished(number: int, outcome: "Outcome") -> str:
-        records.add(record_of(runs[number], outcome))
-        shutil.rmtree(places[number].folder, ignore_errors=True)
-        return _words(runs[number])
-
-    return run_cells(places, len(places), jobs, finished) == len(runs)
-
-
-def _words(run: "TableRun") -> str:
-    return f"{run.row.name}, {run.column.id}, seed {run.seed}"
 
 
 def _names(text: str | None) -> list[str]:
     return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _show(name: str, protocol: str, results: Path) -> None:
+def _show(name: str, cells: Sequence[str], models: Sequence[str], protocol: str, results: Path) -> None:
     from h2hgcn.experiments.records import Records
     from h2hgcn.experiments.results_page import table_lines
     from h2hgcn.experiments.tables import paper_table
 
     paper = paper_table(name)
-    header, *lines = table_lines(paper, list(Records(results / f"{name}.jsonl")), protocol)
+    if protocol not in paper.part(cells).protocols:
+        say("note", "bold yellow", f"{name} has no {protocol} protocol")
+        return
+    header, *lines = table_lines(paper, Records(results / f"{name}.jsonl"), protocol, cells, models)
     shown = Table(*(Column(title) for title in header), box=None, header_style="bold", pad_edge=False)
     for line in lines:
         shown.add_row(*line)

@@ -9,6 +9,11 @@ from h2hgcn.cli.output import say
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+def command_that_goes_on(force: bool) -> str:
+    """What to give again: with --force, what is there would be trained anew."""
+    return "the same command without --force" if force else "the same command"
+
+
 class StopAfterEpoch:
     """Within, SIGINT and SIGTERM only ask to stop."""
 

@@ -22,7 +22,7 @@ from h2hgcn.cli.graph_options import (
 from h2hgcn.cli.output import print_json, print_title, say, starting, stderr, stdout
 from h2hgcn.cli.progress import TrainingProgress
 from h2hgcn.cli.results import epochs_line, metrics_table
-from h2hgcn.cli.stopping import StopAfterEpoch
+from h2hgcn.cli.stopping import StopAfterEpoch, command_that_goes_on
 
 if TYPE_CHECKING:
     from h2hgcn.experiments import Experiment
@@ -106,7 +106,11 @@ def train(
     elif run.finished:
         _print_result(run, folder, resumed_from)
     if not run.finished:
-        say("stopped", "bold yellow", f"after epoch {run.result['epochs']}; the same command goes on from there")
+        say(
+            "stopped",
+            "bold yellow",
+            f"after epoch {run.result['epochs']}; {command_that_goes_on(force)} goes on from there",
+        )
         raise typer.Exit(1)
 
 
@@ -127,7 +131,8 @@ def _train(
                 on_plan=_say_plan, on_epoch=progress.update, should_stop=stop.wanted,
             )  # fmt: skip
     except KeyboardInterrupt:
-        say("stopped", "bold yellow", "at once; the same command goes on from the last checkpoint")
+        again = command_that_goes_on(force)
+        say("stopped", "bold yellow", f"at once; {again} goes on from the last checkpoint")
         raise typer.Exit(1) from None
     if finished:
         stderr.print(f"finished already, in {folder}; --force trains anew", soft_wrap=True)

@@ -1,10 +1,9 @@
 """``h2hgcn tune``: settings chosen on validation data."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Column, Table
 
 from h2hgcn.cli.cell_runs import run_cells
 from h2hgcn.cli.graph_options import (
@@ -20,14 +19,15 @@ from h2hgcn.cli.graph_options import (
     Weights,
     given,
 )
-from h2hgcn.cli.output import print_json, print_title, say, starting, stderr, stdout
+from h2hgcn.cli.output import counted, print_json, say, starting, stderr
+from h2hgcn.cli.tune_output import as_json, print_results, score_of, write_best
+from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.cells import Outcome
-    from h2hgcn.experiments.tuning import Study, TrialResult, Tuning
-
-# Trials that the closing table shows.
-_SHOWN = 5
+    from h2hgcn.experiments.sections import Sections
+    from h2hgcn.experiments.spaces import Space
+    from h2hgcn.experiments.tuning import Study
 
 
 def tune(
@@ -61,20 +61,23 @@ def tune(
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes, of one thread each. Default: one a core.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
 ) -> None:
-    """Choose settings by the validation metric. Test data are never looked at.
+    """Choose settings by the validation metric. Test metrics play no part in the choice and are not kept.
 
     The first trial has the settings that h2hgcn train has; Optuna proposes the others. The best go to best.toml, for
-    h2hgcn train --config. A study that was stopped or killed goes on when the same command is given again, and with
-    more --trials it is continued.
+    --config of h2hgcn train and h2hgcn compare. A study that was stopped or killed goes on when the same command is
+    given again, and with more --trials it is continued.
 
     Example: h2hgcn tune --trials 2 --epochs 5 --jobs 1
     """
     with starting():
+        from h2hgcn.datasets.graph_file import fingerprint
         from h2hgcn.experiments.config import read_experiment
         from h2hgcn.experiments.graph_choice import open_graph
-        from h2hgcn.experiments.sections import absolute_paths, merged, setting
+        from h2hgcn.experiments.sections import absolute_paths, merged, read_layer, setting
+        from h2hgcn.experiments.space_fit import check_space, without_idle
         from h2hgcn.experiments.spaces import search_space
-        from h2hgcn.experiments.tuning import Tuning, open_study
+        from h2hgcn.experiments.study_folder import open_study
+        from h2hgcn.experiments.tuning import Tuning
     graph = given(
         dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
         source=source, target=target, header=header, unlinked=unlinked,
@@ -87,32 +90,49 @@ def tune(
         **given(seed=seed),
     }
     flags = merged(said, *map(setting, settings or ()))
-    base = read_experiment(flags, config)
-    searched = {
-        (section, option): values
-        for (section, option), values in search_space(base.task.name, base.model_name, space).items()
-        if option not in flags.get(section, {})
-    }
-    name = f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
-    tuning = Tuning(flags, searched, out or Path("runs") / name, seeds, config, data)
+    files = () if config is None else (read_layer(config),)
+    base = read_experiment(flags, files)
+    searched = _searched(search_space(base.task.name, base.model_name, space), flags, space)
+    searched = searched if space is not None else without_idle(searched, base)
+    opened = open_graph(base.graph, data)
+    # what is strange about the data is said once, here
+    problem = base.task.bind(opened)
+    metric = problem.selection_metric
+    place = out or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
+    tuning = Tuning(flags, searched, place, seeds, files, data, fingerprint(opened))
+    if space is not None:
+        check_space(tuning, str(space), problem.in_features)
     with open_study(tuning) as study:
-        # what is strange about the data is said once, here
-        metric = base.task.bind(open_graph(base.graph, data)).selection_metric
         stderr.print(
-            f"{base.model_name} for {base.task.name} on {base.graph.name}, {base.task.protocol} split, {trials} trials "
-            f"of {seeds} run{'s' * (seeds > 1)} each, to {tuning.folder}",
+            f"{base.model_name} for {base.task.name} on {base.graph.name}, {base.task.protocol} split, "
+            f"{counted(trials, 'trial')} of {counted(seeds, 'run')} each, to {tuning.folder}",
             soft_wrap=True,
         )
         complete = _run(study, trials, seeds, jobs)
         results = study.results
-        best = _write_best(tuning, results, metric)
+        best = write_best(tuning, results, metric)
     if json:
-        print_json([_as_json(result) for result in results])
+        print_json(as_json(results, metric))
     else:
-        _print(results, metric, best)
+        print_results(results, metric, best)
     if not complete:
         say("stopped", "bold yellow", f"{len(results)} of {trials} trials; the same command goes on")
         raise typer.Exit(1)
+    if best is None:
+        say("error", "bold red", "every trial failed; try other settings, such as a smaller learning rate")
+        raise typer.Exit(1)
+
+
+def _searched(space: "Space", flags: "Sections", own: Path | None) -> "Space":
+    """What is left of a space by flags, which settle an option; of a space of the user's own, that is said."""
+    settled = [place for place in space if place[1] in flags.get(place[0], {})]
+    if settled and own is not None:
+        names = ", ".join(map(".".join, settled))
+        say("note", "bold yellow", f"{names}: not searched, though {own} names it, since the command line settles it")
+    left = {place: dimension for place, dimension in space.items() if place not in settled}
+    if not left:
+        raise DataError("there is nothing to search; name options in --space, or settle fewer on the command line")
+    return left
 
 
 def _run(study: "Study", trials: int, seeds: int, jobs: int | None) -> bool:
@@ -120,48 +140,13 @@ def _run(study: "Study", trials: int, seeds: int, jobs: int | None) -> bool:
 
     def finished(number: int, outcome: "Outcome") -> str:
         result = study.finish(number, outcome)
-        return "" if result is None else f"trial {result.number}: {_score(result)}"
+        if result is not None and result.why:
+            say("note", "bold yellow", f"trial {result.number} failed: {result.why}")
+        return "" if result is None else f"trial {result.number}: {score_of(result)}"
 
     missing = trials - len(study.results)
+    if missing < 0:
+        stderr.print(f"{counted(trials - missing, 'trial')} are there already, more than --trials {trials}")
     if missing > 0:
         run_cells(study.cells(trials), missing * seeds, jobs, finished)
     return len(study.results) >= trials
-
-
-def _write_best(tuning: "Tuning", results: "list[TrialResult]", metric: str) -> Path | None:
-    from h2hgcn.experiments.tuning import write_settings
-
-    if not results or results[0].score is None:
-        return None
-    path = tuning.folder / "best.toml"
-    seeds = f"seed {tuning.seeds[0]}" if tuning.num_seeds == 1 else f"seeds {tuning.seeds[0]} to {tuning.seeds[-1]}"
-    how = (
-        f"chosen by h2hgcn tune: validation {metric} {results[0].score:.4f}, the best of {len(results)} trials, {seeds}"
-    )
-    write_settings(path, tuning, results[0], how)
-    return path
-
-
-def _print(results: "list[TrialResult]", metric: str, best: Path | None) -> None:
-    shown = Table(Column("trial", no_wrap=True), Column(f"validation {metric}", no_wrap=True), "settings", box=None)
-    shown.header_style, shown.pad_edge = "bold", False
-    for result in results[:_SHOWN]:
-        shown.add_row(str(result.number), _score(result), _words(result))
-    stdout.print()
-    print_title(f"the best of {len(results)} trials (trial 0: the settings before)")
-    stdout.print(shown)
-    if best is not None:
-        stdout.print(f"\n{best}  the settings of the first; train with --config {best}", soft_wrap=True)
-
-
-def _words(result: "TrialResult") -> str:
-    pairs = ((name, value) for options in result.settings.values() for name, value in options.items())
-    return ", ".join(f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in pairs)
-
-
-def _score(result: "TrialResult") -> str:
-    return "diverged" if result.score is None else f"{result.score:.4f}"
-
-
-def _as_json(result: "TrialResult") -> dict[str, Any]:
-    return {"trial": result.number, "validation": result.score, "settings": result.settings}

@@ -42,7 +42,7 @@ def color_points(labels: pa.Array | None, distances: NDArray[np.float64] | None,
 
 
 def _by_label(labels: pa.Array, different: pa.Array) -> Coloring:
-    names = sorted(different.to_pylist(), key=_natural)
+    names = sorted(different.to_pylist(), key=natural_order)
     places = pc.fill_null(pc.index_in(labels, pa.array(names, pa.string())), len(names))
     palette = CATEGORIES[: len(names)]
     if labels.null_count:
@@ -50,7 +50,7 @@ def _by_label(labels: pa.Array, different: pa.Array) -> Coloring:
     return Coloring(places.to_numpy(zero_copy_only=False).astype(np.int64), palette, tuple(names), "Label")
 
 
-def _natural(name: str) -> tuple[bool, int, str]:
+def natural_order(name: str) -> tuple[bool, int, str]:
     """Numbers before words and in their own order: 9 comes before 10."""
     is_number = name.isascii() and name.isdigit() and len(name) < 19
     return not is_number, int(name) if is_number else 0, name

@@ -55,7 +55,8 @@ def convert(points: Any, coordinates: str, space: str = "lorentz") -> Points:
     """
     wanted, given = check_coordinates(coordinates), check_coordinates(space)
     if (wanted == "euclidean") != (given == "euclidean"):
-        raise DataError(f"{given} points have no {wanted} coordinates; ask for those of their own space")
+        theirs = "euclidean" if given == "euclidean" else "lorentz, poincare and klein"
+        raise DataError(f"{given} points have no {wanted} coordinates; theirs are called {theirs}")
     array = check_points(points, given)
     if wanted == given:
         return array

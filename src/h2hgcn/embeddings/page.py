@@ -15,7 +15,7 @@ def build_page(title: str, sections: Sequence[Html], script: str | None) -> Html
         element("meta", http_equiv="Content-Security-Policy", content=_policy(script)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
-        element("style", Html(asset("report.css"))),
+        element("style", Html(asset("theme.css") + asset("report.css"))),
     ]
     end = [element("script", Html(script))] if script else []
     body = element("body", element("header", element("h1", title)), element("main", *sections), *end)

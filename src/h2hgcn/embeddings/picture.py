@@ -41,7 +41,7 @@ def compose(disk: DiskProjection | Any, labels: Any = None, edges: Any = None) -
     distances = (
         2 * np.arctanh(np.linalg.norm(points, axis=1).clip(max=1 - ball_gap(torch.float64))) if is_round else None
     )
-    links = _links(check_edges(edges if edges is not None else [], len(points)), len(points))
+    links = different_links(check_edges(edges if edges is not None else [], len(points)), len(points))
     caption = [projection.keeps] if projection.keeps else []
     if len(links) > MAX_EDGES:
         caption.append(f"The {len(links):,} edges are not drawn; up to {MAX_EDGES:,} are.")
@@ -58,7 +58,7 @@ def _given(disk: Any) -> DiskProjection:
     return DiskProjection(points, "poincare", np.array([1.0, 0.0, 0.0]), "")
 
 
-def _links(edges: NDArray[np.int64], num_nodes: int) -> NDArray[np.int64]:
+def different_links(edges: NDArray[np.int64], num_nodes: int) -> NDArray[np.int64]:
     """Pairs ``(k, 2)`` of different nodes, each once whichever way it goes."""
     low, high = edges.min(0), edges.max(0)
     # np.unique hashes, which takes several times as long as to sort; rows instead of numbers take longer still

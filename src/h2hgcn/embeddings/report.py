@@ -14,6 +14,7 @@ from h2hgcn.embeddings.disk_markup import draw_disk, needs_script
 from h2hgcn.embeddings.markup import Html, element, joined, shown, table
 from h2hgcn.embeddings.page import asset, build_page
 from h2hgcn.embeddings.picture import Picture, compose
+from h2hgcn.embeddings.scripts import bundle
 from h2hgcn.errors import DataError
 
 _PARTS = {"train": "Training", "val": "Validation", "test": "Test"}
@@ -64,10 +65,14 @@ def write_report(
         *_settings(settings),
         _versions(),
     ]
-    page = build_page(title, sections, asset("disk.js") if picture and needs_script(picture) else None)
+    page = build_page(title, sections, _disk_script() if picture and needs_script(picture) else None)
     with atomic_write(path) as file:
         file.write(page.encode("utf-8", "replace"))
     return path
+
+
+def _disk_script() -> str:
+    return bundle({name: asset(name) for name in ("geodesic.mjs", "disk.mjs")}, "disk.mjs")
 
 
 def _section(title: str, *content: str) -> Html:

@@ -1,5 +1,6 @@
 """One run out of many: described by plain values, so that any process can carry it out."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,48 +11,74 @@ from h2hgcn.errors import NonFiniteError
 from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
 from h2hgcn.experiments.memory import peak_memory
-from h2hgcn.experiments.sections import Sections
+from h2hgcn.experiments.sections import Layer, Sections
 from h2hgcn.training import fit
+from h2hgcn.training.folder import BusyFolderError
 
-Status = Literal["finished", "diverged", "stopped"]
+Status = Literal["finished", "diverged", "stopped", "failed"]
+
+# A process whose parent was killed lets go of its folder when its epoch is over.
+_WAIT_SECONDS = 30.0
+_ASK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Settings as flags would give them, a configuration file below them, and the folder of the run."""
+    """Settings as flags would give them, files of settings below them, and the folder of the run.
+
+    ``wait_seconds`` is how long a process that trains in the folder is waited for.
+    """
 
     flags: Sections
     folder: Path
-    config: Path | None = None
+    files: tuple[Layer, ...] = ()
     root: Path | None = None
     force: bool = False
+    wait_seconds: float = _WAIT_SECONDS
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run; ``result`` is what ``result.json`` holds, ``config`` what ``config.toml`` does."""
+    """What became of a run; ``result`` is what ``result.json`` holds, ``config`` what ``config.toml`` does.
+
+    ``error`` is why it failed; ``message`` tells where its numbers went bad.
+    """
 
     status: Status
     result: dict[str, Any]
     message: str = ""
     config: dict[str, Any] = field(default_factory=dict)
     peak_megabytes: float | None = None
+    error: Exception | None = None
+
+    def score(self, part: str) -> float | None:
+        """The metric that selects, on a part of the split; None unless the run is finished."""
+        return float(self.result["metrics"][part][self.result["selection"]]) if self.status == "finished" else None
 
 
 def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Outcome:
     """Trains, or goes on, or loads what is finished. Numbers that go bad are an outcome, other errors are raised."""
-    experiment = read_experiment(cell.flags, cell.config)
+    experiment = read_experiment(cell.flags, cell.files)
     data = _data(experiment.graph, cell.root)
-    try:
-        with peak_memory() as peak:
-            run = fit(
-                experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
-                folder=cell.folder, force=cell.force, source=experiment.graph.options, should_stop=should_stop,
-            )  # fmt: skip
-    except NonFiniteError as error:
-        return Outcome("diverged", {}, str(error))
-    status: Status = "finished" if run.finished else "stopped"
-    return Outcome(status, run.result, config=run.config, peak_megabytes=peak.megabytes)
+    deadline = time.monotonic() + cell.wait_seconds
+    while True:
+        try:
+            with peak_memory() as peak:
+                run = fit(
+                    experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
+                    folder=cell.folder, force=cell.force, source=experiment.graph.options, should_stop=should_stop,
+                )  # fmt: skip
+        except NonFiniteError as error:
+            return Outcome("diverged", {}, str(error))
+        except BusyFolderError:
+            if should_stop():
+                return Outcome("stopped", {})
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_ASK_SECONDS)
+        else:
+            status: Status = "finished" if run.finished else "stopped"
+            return Outcome(status, run.result, config=run.config, peak_megabytes=peak.megabytes)
 
 
 def _data(choice: GraphChoice, root: Path | None) -> Any:

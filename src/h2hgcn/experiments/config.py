@@ -1,4 +1,4 @@
-"""The configuration of a run: defaults < preset < a file < flags."""
+"""The configuration of a run: defaults < preset < files < flags."""
 
 import hashlib
 import json
@@ -63,15 +63,18 @@ class Experiment:
         return f"{self.graph.name}-{self.task.name}-{self.model_name}-seed{self.seed}"
 
 
-def read_experiment(flags: Sections, path: Path | None = None) -> Experiment:
-    """The experiment that a file and flags ask for."""
-    said = [Layer(COMMAND_LINE, flags)] if path is None else [read_layer(path), Layer(COMMAND_LINE, flags)]
+def read_experiment(flags: Sections, config: Path | Sequence[Layer] | None = None) -> Experiment:
+    """The experiment that flags ask for, and below them a file, or files that were read before."""
+    files = [read_layer(config)] if isinstance(config, Path) else list(config or ())
+    said = [*files, Layer(COMMAND_LINE, flags)]
     graph = choose_graph(said)
     task_name = _task_name(said, graph)
     model_name = _model_name(said, task_name)
-    protocol = next((p for layer in reversed(said) if (p := layer.sections.get("task", {}).get("protocol"))), None)
+    usual = graph.protocol(task_name)
+    protocol = next((p for layer in reversed(said) if (p := layer.sections.get("task", {}).get("protocol"))), usual)
     preset_name, known = preset(graph.dataset, task_name, model_name, protocol)
-    layers = [Layer("defaults", {"model": {"dim": DEFAULT_DIM}}), Layer(f"preset {preset_name}", known), *said]
+    defaults: Sections = {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}}
+    layers = [Layer("defaults", defaults), Layer(f"preset {preset_name}", known), *said]
     task_types = {"name": str, **option_types(TASKS[task_name])}
     model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}
     return Experiment(

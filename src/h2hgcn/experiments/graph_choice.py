@@ -45,6 +45,10 @@ class GraphChoice:
         tasks = ("lp", "nc") if self.dataset is None else DATASETS[self.dataset].tasks
         return tuple(sorted(tasks, key=lambda task: task != "lp"))
 
+    def protocol(self, task: str) -> str | None:
+        """The split that goes with a named dataset, if it is not the task's own default."""
+        return None if self.dataset is None else DATASETS[self.dataset].protocols.get(task)
+
 
 def open_graph(choice: GraphChoice, root: Path | None = None) -> Any:
     """The graph or collection; a warning says if it is not what the configuration was written for."""

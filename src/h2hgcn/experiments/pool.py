@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from h2hgcn.errors import DataWarning
+from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.cells import Cell, Outcome, run_cell
 
 # How often the parent asks whether to stop.
@@ -28,7 +28,8 @@ class CellPool:
         self._jobs = jobs
         context = multiprocessing.get_context("spawn")
         self._stop = context.Event()
-        self._executor = ProcessPoolExecutor(jobs, context, _begin, (self._stop,))
+        self._numbers = context.SimpleQueue()
+        self._executor = ProcessPoolExecutor(jobs, context, _begin, (self._stop, self._numbers))
 
     def stop(self) -> None:
         self._stop.set()
@@ -63,9 +64,13 @@ class CellPool:
         self._executor.shutdown(cancel_futures=True)
 
     def kill(self) -> None:
-        """Ends all processes at once; what they train goes on from its last checkpoint."""
+        """Ends all processes of the pool at once; what they train goes on from its last checkpoint."""
+        own = set()
+        while not self._numbers.empty():
+            own.add(self._numbers.get())
         for process in multiprocessing.active_children():
-            process.kill()
+            if process.pid in own:
+                process.kill()
 
 
 @contextmanager
@@ -102,9 +107,10 @@ class _Worker:
 _worker: _Worker
 
 
-def _begin(stop: Any) -> None:
+def _begin(stop: Any, numbers: Any) -> None:
     """Makes a process ready: it has one thread, leaves signals to its parent and ends with it."""
     global _worker
+    numbers.put(os.getpid())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     warnings.simplefilter("ignore", DataWarning)  # the parent has said it
@@ -117,4 +123,7 @@ def _run(cell: Cell) -> Outcome:
     if _worker.should_stop():
         return Outcome("stopped", {})
     with _worker.busy:
-        return run_cell(cell, _worker.should_stop)
+        try:
+            return run_cell(cell, _worker.should_stop)
+        except (DataError, OSError, MemoryError) as error:
+            return Outcome("failed", {}, str(error), error=error)

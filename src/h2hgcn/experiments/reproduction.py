@@ -12,6 +12,7 @@ from h2hgcn.experiments.cells import Cell, Outcome
 from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.records import Record, Records
 from h2hgcn.experiments.sections import Sections, merged
+from h2hgcn.experiments.table_records import usable
 from h2hgcn.experiments.tables import Column, PaperTable, Row
 from h2hgcn.options import suggestion
 
@@ -52,23 +53,27 @@ def runs_of(
     models: Sequence[str] = (),
 ) -> list[TableRun]:
     """All runs that are asked for, seed by seed, so that what is there when time runs out is as even as can be."""
-    if protocol not in PROTOCOLS:
-        raise DataError(f"--protocol {protocol!r} is not known; {suggestion(protocol, PROTOCOLS)}")
     if num_seeds < 1:
         raise DataError(f"--seeds {num_seeds}: at least one is needed")
-    chosen_columns = [table.column(name) for name in columns] or list(table.columns)
-    chosen_rows = [table.row(name) for name in models] or list(table.rows)
-    if columns and not any(protocol in column.protocols for column in chosen_columns):
-        raise DataError(f"{', '.join(columns)} of {table.name} have no {protocol} protocol")
+    chosen = table.part(columns, models)
+    check_protocol(chosen, protocol, columns)
     return [
         run
         for seed in range(num_seeds)
-        for column in chosen_columns
+        for column in chosen.columns
         if protocol in column.protocols
-        for row in chosen_rows
+        for row in chosen.rows
         if row.has(column)
         for run in _runs(table.name, row, column, protocol, seed)
     ]
+
+
+def check_protocol(table: PaperTable, protocol: str, columns: Sequence[str] = ()) -> None:
+    """Raises if there is no such protocol, or none of the columns that were named has it."""
+    if protocol not in PROTOCOLS:
+        raise DataError(f"--protocol {protocol!r} is not known; {suggestion(protocol, PROTOCOLS)}")
+    if columns and protocol not in table.protocols:
+        raise DataError(f"{', '.join(columns)} of {table.name} have no {protocol} protocol")
 
 
 def _runs(table: str, row: Row, column: Column, protocol: str, seed: int) -> Iterator[TableRun]:
@@ -84,14 +89,21 @@ def _runs(table: str, row: Row, column: Column, protocol: str, seed: int) -> Ite
 
 def unfinished(runs: Sequence[TableRun], records: Records) -> list[TableRun]:
     """The runs that no record has, each once."""
-    done = {(record.get("hash"), record.get("seed")) for record in records}
-    waiting = {run.key: run for run in runs if run.key not in done}
+    waiting = {run.key: run for run in runs}
+    for record in usable(records):
+        waiting.pop((record["hash"], record["seed"]), None)
     return list(waiting.values())
 
 
-def cell_of(run: TableRun, folder: Path, root: Path | None) -> Cell:
+def still_unfinished(runs: Sequence[TableRun], records: Records) -> Iterator[TableRun]:
+    """One run after the other, but for those that another process has recorded by then."""
+    for run in runs:
+        yield from unfinished([run], records)
+
+
+def cell_of(run: TableRun, folder: Path, root: Path | None, wait_seconds: float = 0.0) -> Cell:
     """What a process carries out; the folder keeps what is unfinished."""
-    return Cell(run.flags, folder / f"{run.digest}-seed{run.seed}", root=root)
+    return Cell(run.flags, folder / f"{run.digest}-seed{run.seed}", root=root, wait_seconds=wait_seconds)
 
 
 def record_of(run: TableRun, outcome: Outcome) -> Record:

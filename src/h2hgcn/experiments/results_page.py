@@ -1,12 +1,13 @@
 """The tables as text: ours beside the paper's."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from h2hgcn.experiments.records import Record, Records
 from h2hgcn.experiments.results_words import words_of
 from h2hgcn.experiments.table_cells import Score, TableScores, table_scores
+from h2hgcn.experiments.table_records import usable
 from h2hgcn.experiments.tables import TABLES, Column, PaperTable, Row, paper_table
 
 MISSING = "missing"
@@ -30,16 +31,18 @@ def results_page(folder: Path) -> str:
     parts = [_INTRODUCTION]
     for name in TABLES:
         table = paper_table(name)
-        records = list(Records(folder / f"{name}.jsonl"))
+        records = usable(Records(folder / f"{name}.jsonl"))
         there = {record["protocol"] for record in records}
         known = [table_scores(table, records, protocol) for protocol in table.protocols if protocol in there]
         parts += ["\n".join(_section(scores)) for scores in known]
     return "\n".join(parts)
 
 
-def table_lines(table: PaperTable, records: list[Record], protocol: str) -> list[list[str]]:
-    """Header and rows, as texts."""
-    return _lines(table_scores(table, records, protocol))
+def table_lines(
+    table: PaperTable, records: Iterable[Record], protocol: str, columns: Sequence[str] = (), rows: Sequence[str] = ()
+) -> list[list[str]]:
+    """Header and rows, as texts; all columns and rows, or those that are named."""
+    return _lines(table_scores(table.part(columns, rows), records, protocol))
 
 
 def shown(score: Score) -> str:
@@ -65,7 +68,8 @@ def _cell(scores: TableScores, row: Row, column: Column) -> str:
     if not row.has(column):
         return ""
     score, paper = scores.of(row, column), row.paper.get(column.id)
-    ours = MISSING if score is None else shown(score)
+    diverged = scores.lost.get((row.name, column.id))
+    ours = shown(score) if score is not None else MISSING if diverged is None else f"diverged ({diverged})"
     return ours if paper is None else f"{ours} / {paper}"
 
 
@@ -73,6 +77,8 @@ def _section(scores: TableScores) -> Iterator[str]:
     table, protocol = scores.table, scores.protocol
     header, *rows = _lines(scores)
     yield f"## {_name(table)}, {protocol}: {table.title}\n"
+    if table.note:
+        yield f"{table.note.strip()}\n"
     names = ["`ROW` / `COLUMN`", *(f"`{column.id}`" for column in scores.columns)]
     ids = {row.title: f"{row.title} `{row.name}`" for row in table.rows}
     yield from _markdown(header, [names, *([ids.get(line[0], line[0]), *line[1:]] for line in rows)])

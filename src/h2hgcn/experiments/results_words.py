@@ -48,8 +48,7 @@ def _against_paper(score: Score, paper: float | None) -> str:
 
 def _compared(other: Score, ours: Score, protocol: str) -> str:
     """How another row stands to ours."""
-    paired = protocol == "clean" and len(other.values) == len(ours.values)
-    chance = p_value(other.values, ours.values, paired)
+    chance = p_value(other.by_seed, ours.by_seed, paired=protocol == "clean")
     relation = "above H2H-GCN" if other.mean > ours.mean else "below H2H-GCN"
     if chance is None:
         return f"{relation}, with too few runs to tell"

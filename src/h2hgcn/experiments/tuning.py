@@ -5,53 +5,44 @@ sampler whose seed is that of the study and the number of the trial, so that a s
 nothing had happened (with several processes at once, the order in which they end still decides).
 """
 
-import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import tomli_w
-from filelock import FileLock, Timeout
-
-from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.cells import Cell, Outcome
 from h2hgcn.experiments.config import Experiment, read_experiment
-from h2hgcn.experiments.presets import preset
-from h2hgcn.experiments.sections import Sections, merged
-from h2hgcn.experiments.spaces import Choice, Range, Space
-from h2hgcn.models import ENCODERS
-from h2hgcn.options import changed_options, default_options, plain_options
+from h2hgcn.experiments.proposals import propose, sections_of
+from h2hgcn.experiments.sections import Layer, Sections, merged
+from h2hgcn.experiments.spaces import Space
+from h2hgcn.training.folder import BusyFolderError
 
 if TYPE_CHECKING:
     import optuna
 
-_STUDY = "study"
-# Draws before the sampler learns from what it has seen.
-_RANDOM_TRIALS = 10
-
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is tuned: settings below (a configuration file and flags), the space above them, and seeds for each trial.
+    """What is tuned: settings below (files and flags), the space above them, and seeds for each trial.
 
-    The first trial has the settings below as they are, as far as they lie in the space.
+    The first trial has the settings below as they are. ``fingerprint`` is that of the data.
     """
 
     flags: Sections
     space: Space
     folder: Path
     num_seeds: int = 1
-    config: Path | None = None
+    files: tuple[Layer, ...] = ()
     root: Path | None = None
+    fingerprint: str = ""
 
-    @property
+    @cached_property
     def base(self) -> Experiment:
-        return read_experiment(self.flags, self.config)
+        return read_experiment(self.flags, self.files)
 
     @property
     def seeds(self) -> range:
@@ -60,11 +51,15 @@ class Tuning:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """A trial that is over: the mean of the validation metric over seeds, or None if its numbers went bad."""
+    """A trial that is over: the mean of the validation metric over seeds, or None if it failed.
+
+    Trials fail whose numbers go bad, or whose settings cannot be run; ``why`` is known when it happens, and not kept.
+    """
 
     number: int
     score: float | None
     settings: Sections
+    why: str = ""
 
 
 class Study:
@@ -74,190 +69,72 @@ class Study:
         self._tuning = tuning
         self._study = study
         self._trials: list[int] = []
+        self._running: dict[int, int] = {}
         self._scores: dict[int, list[float]] = {}
 
     def cells(self, num_trials: int) -> Iterator[Cell]:
         """The runs that are missing, each proposed when it is asked for; what a killed process began comes first."""
-        for trial in self._study.get_trials(deepcopy=False):
+        for trial in self._all():
             if trial.state.name == "RUNNING":
                 yield from self._cells_of(trial.number, trial.params)
-        while len(self._study.get_trials(deepcopy=False)) < num_trials or self._is_waiting():
-            yield from self._next_cells()
+            else:
+                shutil.rmtree(self._folder(trial.number), ignore_errors=True)
+        while (number := len(self._all())) < num_trials:
+            yield from self._cells_of(number, propose(self._study, self._tuning.space, self._tuning.base))
 
     def finish(self, number: int, outcome: Outcome) -> TrialResult | None:
         """Notes the outcome of the cell of this number; the trial, if it is over with it. Test metrics are not kept."""
-        import optuna
-
+        if outcome.error is not None and not _is_of_settings(outcome.error):
+            raise outcome.error
         trial = self._trials[number]
-        if trial not in self._scores:  # another seed of it has diverged
-            return None
-        if outcome.status == "diverged":
-            del self._scores[trial]
-            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            return self._over(trial)
-        self._scores[trial].append(float(outcome.result["metrics"]["val"][outcome.result["selection"]]))
-        if len(self._scores[trial]) < self._tuning.num_seeds:
-            return None
-        self._study.tell(trial, fmean(self._scores.pop(trial)))
-        return self._over(trial)
+        self._running[trial] -= 1
+        result = self._noted(trial, outcome) if trial in self._scores else None
+        if trial not in self._scores and not self._running[trial]:
+            shutil.rmtree(self._folder(trial), ignore_errors=True)
+        return result
 
     @property
     def results(self) -> list[TrialResult]:
         """The trials that are over, the best first."""
-        over = [
-            self._result(trial.number) for trial in self._study.get_trials(deepcopy=False) if trial.state.is_finished()
-        ]
+        over = [self._result(trial.number) for trial in self._all() if trial.state.is_finished()]
         return sorted(over, key=lambda result: (result.score is None, -(result.score or 0), result.number))
 
-    def _next_cells(self) -> Iterator[Cell]:
+    def _noted(self, trial: int, outcome: Outcome) -> TrialResult | None:
         import optuna
 
-        number = len(self._study.get_trials(deepcopy=False))
-        self._study.sampler = optuna.samplers.TPESampler(
-            n_startup_trials=_RANDOM_TRIALS, seed=_SEED_STEP * self._tuning.base.seed + number
-        )
-        trial = self._study.ask()
-        for (section, option), dimension in self._tuning.space.items():
-            _suggest(trial, f"{section}.{option}", dimension)
-        yield from self._cells_of(trial.number, trial.params)
-
-    def _is_waiting(self) -> bool:
-        return any(trial.state.name == "WAITING" for trial in self._study.get_trials(deepcopy=False))
+        score = outcome.score("val")
+        if score is None:
+            del self._scores[trial]
+            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            return self._result(trial, outcome.message)
+        self._scores[trial].append(score)
+        if len(self._scores[trial]) < self._tuning.num_seeds:
+            return None
+        self._study.tell(trial, fmean(self._scores.pop(trial)))
+        return self._result(trial)
 
     def _cells_of(self, trial: int, parameters: dict[str, Any]) -> Iterator[Cell]:
         tuning = self._tuning
-        self._scores[trial] = []
+        self._scores[trial], self._running[trial] = [], 0
         for seed in tuning.seeds:
-            flags = merged(tuning.flags, _sections(parameters), {"seed": seed})
+            if trial not in self._scores:  # another seed of it has failed
+                return
+            flags = merged(tuning.flags, sections_of(parameters), {"seed": seed})
             self._trials.append(trial)
-            yield Cell(flags, self._folder(trial) / f"seed{seed}", tuning.config, tuning.root)
-
-    def _over(self, trial: int) -> TrialResult:
-        shutil.rmtree(self._folder(trial), ignore_errors=True)
-        return self._result(trial)
+            self._running[trial] += 1
+            yield Cell(flags, self._folder(trial) / f"seed{seed}", tuning.files, tuning.root)
 
     def _folder(self, trial: int) -> Path:
         return self._tuning.folder / "unfinished" / f"trial{trial}"
 
-    def _result(self, number: int) -> TrialResult:
-        trial = self._study.get_trials(deepcopy=False)[number]
-        return TrialResult(number, trial.value, _sections(trial.params))
+    def _all(self) -> "list[optuna.trial.FrozenTrial]":
+        return self._study.get_trials(deepcopy=False)
+
+    def _result(self, number: int, why: str = "") -> TrialResult:
+        trial = self._all()[number]
+        return TrialResult(number, trial.value, sections_of(trial.params), why)
 
 
-# Between the seeds of the samplers of two studies: more than a study has trials.
-_SEED_STEP = 100_000
-
-
-@contextmanager
-def open_study(tuning: Tuning) -> Iterator[Study]:
-    """The study in a folder, a new one or one to go on with; no other process has it at the same time."""
-    optuna = _optuna()
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
-
-    tuning.folder.mkdir(parents=True, exist_ok=True)
-    path = tuning.folder / "study.journal"
-    try:
-        with FileLock(tuning.folder / ".lock", timeout=0):
-            _mend(path)
-            backend = JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path)))
-            study = optuna.create_study(
-                storage=JournalStorage(backend), study_name=_STUDY, direction="maximize", load_if_exists=True
-            )
-            _check_same(study, tuning)
-            yield Study(tuning, study)
-    except Timeout:
-        raise DataError(f"another process tunes in {tuning.folder}; wait for it, or choose another folder") from None
-
-
-def write_settings(path: Path, tuning: Tuning, result: TrialResult, comment: str) -> None:
-    """The settings of a trial as a configuration file: all that differs from defaults, or that a preset may say."""
-    experiment = read_experiment(merged(tuning.flags, result.settings), tuning.config)
-    task = experiment.task
-    known = preset(experiment.graph.dataset, task.name, experiment.model_name, task.protocol)[1]
-    said = merged(known, {"task": {"protocol": task.protocol}}, result.settings)
-    given: dict[str, tuple[Sections, Any]] = {
-        "task": (asdict(task), type(task)),
-        "model": (experiment.model_options, ENCODERS[experiment.model_name]),
-        "training": (asdict(experiment.settings), type(experiment.settings)),
-    }
-    sections: Sections = {"data": experiment.graph.options, "task": {"name": task.name}}
-    sections["model"] = {"name": experiment.model_name}
-    for section, (options, target) in given.items():
-        telling = changed_options(options, target).keys() | said.get(section, {}).keys()
-        chosen = plain_options({name: value for name, value in options.items() if name in telling})
-        sections[section] = sections.get(section, {}) | chosen
-    with atomic_write(path) as file:
-        file.write("".join(f"# {line}\n" for line in comment.splitlines()).encode())
-        tomli_w.dump(sections, file)
-
-
-def _check_same(study: "optuna.Study", tuning: Tuning) -> None:
-    """A study is of one setting; the first trial of a new one is what there was before."""
-    space = {f"{section}.{option}": repr(value) for (section, option), value in tuning.space.items()}
-    identity = json.dumps([tuning.base.digest, tuning.base.seed, tuning.num_seeds, space])
-    known = study.user_attrs.get("identity")
-    if known is not None and known != identity:
-        raise DataError(f"{tuning.folder} holds a study of other settings; choose another folder with --out")
-    if known is None:
-        study.enqueue_trial(_present(tuning))
-        study.set_user_attr("identity", identity)
-
-
-def _present(tuning: Tuning) -> dict[str, Any]:
-    """The settings before tuning, where they lie in the space."""
-    base = tuning.base
-    model = {**default_options(ENCODERS[base.model_name]), **base.model_options}
-    sections = {"task": asdict(base.task), "model": model, "training": asdict(base.settings)}
-    found = {}
-    for (section, option), dimension in tuning.space.items():
-        value = plain_options({option: sections[section].get(option)})[option]
-        if _contains(dimension, value):
-            found[f"{section}.{option}"] = value
-    return found
-
-
-def _contains(dimension: Choice | Range, value: Any) -> bool:
-    if isinstance(dimension, Choice):
-        return value in dimension.values
-    return isinstance(value, int | float) and dimension.low <= value <= dimension.high
-
-
-def _suggest(trial: "optuna.Trial", name: str, dimension: Choice | Range) -> None:
-    if isinstance(dimension, Choice):
-        trial.suggest_categorical(name, dimension.values)
-    elif isinstance(dimension.low, int) and isinstance(dimension.high, int):
-        trial.suggest_int(name, dimension.low, dimension.high, log=dimension.log)
-    else:
-        trial.suggest_float(name, dimension.low, dimension.high, log=dimension.log)
-
-
-def _sections(parameters: dict[str, Any]) -> Sections:
-    """``{"model.dim": 16}`` as sections."""
-    return merged(*({section: {option: value}} for (section, option), value in _split(parameters)))
-
-
-def _split(parameters: dict[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
-    for name, value in parameters.items():
-        section, _, option = name.partition(".")
-        yield (section, option), value
-
-
-def _mend(path: Path) -> None:
-    """Takes away what a killed process left: a lock, and a line that was cut short. Nobody else has the folder."""
-    path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
-    if path.exists():
-        written = path.read_bytes()
-        whole = written[: written.rfind(b"\n") + 1]
-        if len(whole) < len(written):
-            with atomic_write(path) as file:
-                file.write(whole)
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError as error:
-        raise DataError("tuning needs Optuna; install it with: pip install h2hgcn[tune]") from error
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna
+def _is_of_settings(error: Exception) -> bool:
+    """Whether other settings may do better."""
+    return isinstance(error, DataError) and not isinstance(error, BusyFolderError)

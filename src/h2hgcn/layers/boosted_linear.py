@@ -14,9 +14,11 @@ from h2hgcn.layers.sparse import csr_matmul
 
 
 class BoostedLinear(nn.Module):
-    """``y = [t, sqrt(t² - 1) z/|z|]`` with ``z = W h(x) + b`` and ``t = λ σ(vᵀ h(x) + b') + ε`` (Chen et al. 2022,
-    section 3, and the authors' code): a map of whole points that may also boost, that is, change time
-    and space together.
+    """``y = [t, sqrt(t² - 1) z/|z|]`` with ``z = W h(x) + b`` and ``t = λ σ(vᵀ h(x) + b') + ε``: a map of whole points
+    that may also boost, that is, change time and space together (Chen et al. 2022).
+
+    The formula is that of the authors' code. In the paper the sigmoid gives the length of the space part, and time
+    follows from it.
 
     Points are held as time ``(n)`` and space ``(n, dim)``. Where ``z`` is 0, ``y`` is the origin.
 

@@ -20,9 +20,9 @@ from h2hgcn.models.pretrained import Pretrained
 class HGCN(Pretrained):
     """Hyperbolic graph convolutional network (Chami et al. 2019), in tangent spaces, with a curvature for each layer.
 
-    Layer ``l`` transforms, adds a bias and aggregates at curvature ``-c_{l-1}``; its activation leads to ``-c_l``
-    (section 4.4). All geometry is at curvature -1: tangent vectors are scaled by ``√c`` on the way in,
-    and by its inverse on the way out.
+    Layer ``l`` transforms, adds a bias and aggregates at curvature ``-c_{l-1}``; its activation leads to ``-c_l``.
+    All geometry is at curvature -1: tangent vectors are scaled by ``√c`` on the way in, and by its inverse on the way
+    out.
 
     Args:
         in_features: Number of features of a node.

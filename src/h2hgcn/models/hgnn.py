@@ -20,7 +20,7 @@ from h2hgcn.models.pretrained import Pretrained
 
 
 class HGNN(Pretrained):
-    """Hyperbolic graph neural network (Liu et al. 2019): ``h_i ← σ(exp_o(Σ_j A_ij W log_o(h_j)))`` (section 3).
+    """Hyperbolic graph neural network (Liu et al. 2019): ``h_i ← σ(exp_o(Σ_j A_ij W log_o(h_j)))``.
 
     ``A`` is normalised as in a graph convolution. The activation acts on coordinates of the Poincaré ball, to and from
     which points of the hyperboloid are taken.

@@ -29,6 +29,10 @@ _RESTORE = "restore it, or train again"
 _FREE = ("checkpoint_seconds", "workers")
 
 
+class BusyFolderError(DataError):
+    """Another process trains in the folder."""
+
+
 class RunFolder:
     """Paths and small files of a run. Large ones are written by those who know what is in them."""
 
@@ -54,7 +58,9 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout:
-            raise DataError(f"another process trains in {self.path}; wait for it, or choose another folder") from None
+            raise BusyFolderError(
+                f"another process trains in {self.path}; wait for it, or choose another folder"
+            ) from None
         except OSError as error:
             if error.errno in (ENOSPC, EDQUOT, EIO):
                 raise

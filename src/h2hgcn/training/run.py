@@ -1,12 +1,15 @@
 """A trained model with all that belongs to it."""
 
 import operator
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from h2hgcn.datasets.graph_file import is_graph, keep_graph
@@ -173,20 +176,26 @@ class Run:
             self.embeddings.numpy(), self.data.edge_index.numpy(), number, k, space=coordinates_of(self.model.encoder),
             name=names.ids[number].item(),
         )  # fmt: skip
-        pairs = torch.tensor([[number, other] for other in found.nodes.tolist()])
-        decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
-        probabilities: list[float | None] = [None] * k
-        scale = float(self.model.distance_scale)
-        if decoder is not None:
-            with torch.no_grad():
-                logits = decoder(self.embeddings.to(self.device), pairs.to(self.device), self.model.distance_scale)
-            probabilities = logits.sigmoid().tolist()
+        pairs = np.array([[number, other] for other in found.nodes.tolist()])
+        probabilities: Sequence[float | None] = self.link_probabilities(pairs) or [None] * k
+        scale = float(torch.as_tensor(self.model.distance_scale).detach())
         return [
             Recommendation(names.ids[other].item(), probability, distance * scale)
             for other, probability, distance in zip(
                 found.nodes.tolist(), probabilities, found.distances.tolist(), strict=True
             )
         ]
+
+    def link_probabilities(self, pairs: NDArray[np.int64]) -> Sequence[float] | None:
+        """Of links between nodes named by number, in pairs ``(k, 2)``; None where no decoder of links was trained."""
+        decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
+        if decoder is None:
+            return None
+        numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
+        with torch.no_grad():
+            logits = decoder(self.embeddings.to(self.device), numbers, self.model.distance_scale)
+        chances: list[float] = logits.sigmoid().tolist()
+        return chances
 
     def _predict_graphs(self, what: Any, collection: Any) -> Tensor:
         given = collection if what is None else what

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -24,13 +24,17 @@ Root = str | Path | None
 
 @dataclass(frozen=True)
 class NamedDataset:
-    """How a dataset is loaded, what it is good for, and where its files are; generated ones have none."""
+    """How a dataset is loaded, what it is good for, and where its files are; generated ones have none.
+
+    ``protocols`` are the splits of published figures, by task; tasks that are not named have clean ones.
+    """
 
     description: str
     size: str
     tasks: tuple[str, ...]
     load: Callable[[Root], Data | GraphCollection]
     files: SourceFolder | None = None
+    protocols: Mapping[str, str] = field(default_factory=dict)
 
     def is_here(self, root: Root = None) -> bool:
         """Whether it can be loaded without the network."""
@@ -103,6 +107,7 @@ DATASETS = {
         ("lp", "nc"),
         partial(_disease_file, "disease_lp"),
         disease_files("disease_lp"),
+        {"lp": "legacy"},
     ),
     "disease_nc": NamedDataset(
         "HGCN's disease tree for node classification",
@@ -112,7 +117,12 @@ DATASETS = {
         disease_files("disease_nc"),
     ),
     "airport": NamedDataset(
-        "HGCN's airports and flight routes", "3,188 nodes, 18,631 edges", ("lp", "nc"), _airport, airport_files()
+        "HGCN's airports and flight routes",
+        "3,188 nodes, 18,631 edges",
+        ("lp", "nc"),
+        _airport,
+        airport_files(),
+        {"lp": "legacy"},
     ),
     "cora": NamedDataset(
         "citations of machine-learning papers",
@@ -120,6 +130,7 @@ DATASETS = {
         ("lp", "nc"),
         partial(_planetoid, "cora"),
         planetoid_files("cora"),
+        {"lp": "legacy", "nc": "planetoid"},
     ),
     "pubmed": NamedDataset(
         "citations of papers on diabetes",
@@ -127,6 +138,7 @@ DATASETS = {
         ("lp", "nc"),
         partial(_planetoid, "pubmed"),
         planetoid_files("pubmed"),
+        {"lp": "legacy", "nc": "planetoid"},
     ),
     **{
         f"hyperbolic-{name}": NamedDataset(
@@ -147,10 +159,20 @@ DATASETS = {
         "proteins, enzymes or not (large graphs)", "1,178 graphs", ("gc",), partial(_tu, "dd"), tu_files("dd")
     ),
     "proteins": NamedDataset(
-        "proteins, enzymes or not", "1,113 graphs", ("gc",), partial(_tu, "proteins"), tu_files("proteins")
+        "proteins, enzymes or not",
+        "1,113 graphs",
+        ("gc",),
+        partial(_tu, "proteins"),
+        tu_files("proteins"),
+        {"gc": "fair-comparison"},
     ),
     "enzymes": NamedDataset(
-        "enzymes of six classes", "600 graphs", ("gc",), partial(_tu, "enzymes"), tu_files("enzymes")
+        "enzymes of six classes",
+        "600 graphs",
+        ("gc",),
+        partial(_tu, "enzymes"),
+        tu_files("enzymes"),
+        {"gc": "fair-comparison"},
     ),
 }
 

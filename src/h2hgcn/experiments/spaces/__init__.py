@@ -4,6 +4,7 @@ An option is a list of values to choose from, or a table with ``low`` and ``high
 logarithmic scale, ``log = true``.
 """
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,10 @@ class Range:
     low: float
     high: float
     log: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
 
 
 # By section and option.
@@ -87,12 +92,21 @@ def _dimension(values: Any, where: str) -> Choice | Range:
     if isinstance(values, list) and values:
         if not all(isinstance(value, bool | int | float | str) for value in values):
             raise DataError(f"{where}: choices are texts, numbers, true or false")
+        if not all(map(_is_finite, values)):
+            raise DataError(f"{where}: numbers must be finite")
         return Choice(tuple(values))
     if not isinstance(values, dict) or not {"low", "high"} <= set(values) <= {"low", "high", "log"}:
         raise DataError(f"{where}: give a list of values, or a table such as {{ low = 0.001, high = 0.1, log = true }}")
     low, high, log = values["low"], values["high"], values.get("log", False)
-    if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high)) or low > high:
-        raise DataError(f"{where}: low and high must be numbers, low first")
+    ends = (low, high)
+    if not all(isinstance(end, int | float) and not isinstance(end, bool) and _is_finite(end) for end in ends):
+        raise DataError(f"{where}: low and high must be numbers, and finite")
+    if low > high:
+        raise DataError(f"{where}: low comes first")
     if not isinstance(log, bool) or (log and low <= 0):
         raise DataError(f"{where}: log is true or false, and needs a low above 0")
     return Range(low, high, log)
+
+
+def _is_finite(value: Any) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)

@@ -1,8 +1,8 @@
 """The paper's tables as data: TOML files of rows, columns and reported numbers."""
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
@@ -57,10 +57,13 @@ class Row:
 
 @dataclass(frozen=True)
 class PaperTable:
+    """Rows and columns; ``note`` is what a reader has to know before comparing its rows."""
+
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    note: str = ""
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -74,11 +77,16 @@ class PaperTable:
     def row(self, name: str) -> Row:
         return _named(name, {row.name: row for row in self.rows}, f"{self.name} has no row")
 
+    def part(self, columns: Sequence[str] = (), rows: Sequence[str] = ()) -> "PaperTable":
+        """The table with these columns and rows alone; all, if none are named."""
+        chosen = tuple(self.column(name) for name in columns) or self.columns
+        return replace(self, columns=chosen, rows=tuple(self.row(name) for name in rows) or self.rows)
+
 
 def paper_table(name: str) -> PaperTable:
     """A table by its name."""
     if name not in TABLES:
-        raise DataError(f"there is no {name!r}; {suggestion(name, TABLES)}")
+        raise DataError(f"there is no {name!r}; there are: {', '.join(TABLES)}")
     text = (files(__name__) / f"{name}.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
     return PaperTable(
@@ -86,6 +94,7 @@ def paper_table(name: str) -> PaperTable:
         table["title"],
         tuple(Column(**column) for column in table["columns"]),
         tuple(Row(**row) for row in table["rows"]),
+        table.get("note", ""),
     )
 
 

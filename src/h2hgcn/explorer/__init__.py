@@ -1,0 +1,9 @@
+"""A page on which people walk through a hyperbolic embedding: served to this machine, or written into one file.
+
+The room takes arrays and functions; it knows nothing of models, data sets or training.
+"""
+
+from h2hgcn.explorer.export import write_page
+from h2hgcn.explorer.scene import Scene, make_scene
+
+__all__ = ["Scene", "make_scene", "write_page"]

@@ -1,0 +1,52 @@
+// Elements out of values. Texts are set as texts: nothing that comes with the data becomes markup.
+
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function makeSvg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/** A round spot of a colour. */
+export function dot(colour) {
+  const spot = make("span", { class: "dot", "aria-hidden": "true" });
+  spot.style.background = colour;
+  return spot;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+/** Tells those who hear the page instead of seeing it. */
+export function say(text) {
+  byId("live").textContent = text;
+}
+
+const grouped = new Intl.NumberFormat("en");
+
+/** A number as a person reads it. */
+export function shown(value, whole = false) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (whole || Number.isInteger(value)) return grouped.format(Math.round(value));
+  const size = Math.abs(value);
+  return size !== 0 && (size < 0.001 || size >= 1e6) ? value.toExponential(2) : value.toFixed(size < 1 ? 3 : 2);
+}
+
+/** Hands a file to whoever looks at the page. */
+export function download(blob, name) {
+  const link = make("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -1,0 +1,96 @@
+// What stands beside the disk about the chosen node.
+import { byId, dot, make, makeSvg, shown } from "./dom.mjs";
+import { histogram } from "./hierarchy.mjs";
+
+const BARS = 40;
+
+function described(pairs) {
+  return make("dl", {}, ...pairs.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
+}
+
+/** The card beside the pointer. */
+export function showCard(id, pairs, x, y) {
+  const card = byId("card");
+  card.replaceChildren(make("strong", {}, id), described(pairs));
+  card.hidden = false;
+  const room = card.parentElement;
+  const left = x + 18 + card.offsetWidth > room.clientWidth ? x - 18 - card.offsetWidth : x + 18;
+  const top = Math.max(8, Math.min(y + 14, room.clientHeight - card.offsetHeight - 8));
+  card.style.transform = `translate(${Math.max(8, left)}px, ${top}px)`;
+}
+
+export function showNode(id, pairs) {
+  byId("node").replaceChildren(make("h2", {}, id), described(pairs));
+}
+
+export function showNoNode() {
+  byId("node").replaceChildren(
+    make("p", { class: "quiet" }, "Click a point, or find it by its id. Drag to move, turn the wheel to zoom."),
+  );
+  for (const id of ["neighbors", "links"]) byId(id).hidden = true;
+}
+
+/** A list of nodes; `colourOf` and `nameOf` tell about each, `go` is what a click does. */
+export function showList(kind, entries, { nameOf, colourOf, go }) {
+  const section = byId(kind);
+  const withChance = entries.some((entry) => entry.probability !== null);
+  const heads = make(
+    "div", { class: "heads", "aria-hidden": "true" },
+    make("span"), make("span", { class: "chance" }, withChance ? "probability" : ""), make("span", { class: "far" }, "distance"),
+  );
+  const items = entries.map((entry) => make("li", {}, listButton(entry, nameOf(entry.node), colourOf(entry.node), go)));
+  section.replaceChildren(section.querySelector("h2"), heads, make("ol", { class: "nodes" }, ...items));
+  if (!entries.length) section.append(make("p", { class: "quiet" }, "None."));
+  section.hidden = false;
+}
+
+function listButton({ node, distance, probability, linked }, name, colour, go) {
+  const chance = probability === null ? "" : probability.toFixed(probability < 0.0005 ? 5 : 3);
+  const spoken = `${name}${linked ? ", linked" : ""}${chance && `, probability ${chance}`}, distance ${shown(distance)}`;
+  return make(
+    "button", { type: "button", "aria-label": spoken, title: linked ? "linked" : "", onclick: () => go(node) },
+    dot(colour), make("span", { class: "name" }, name), make("span", { class: "chance" }, chance),
+    make("span", { class: "far" }, distance.toFixed(3)),
+  );
+}
+
+export function showListProblem(kind, message) {
+  const section = byId(kind);
+  section.replaceChildren(section.querySelector("h2"), make("p", { class: "quiet" }, message));
+  section.hidden = false;
+}
+
+/** How many nodes lie at which radius; the chosen one's bar is marked. */
+export function showHistogram(radii, radius) {
+  const { low, high, counts } = (showHistogram.counted ??= histogram(radii, BARS));
+  const most = Math.max(...counts);
+  const own = radius === null || high <= low ? -1 : Math.min(BARS - 1, Math.floor(((radius - low) / (high - low)) * BARS));
+  const bars = [...counts].map((count, k) => {
+    const height = count ? Math.max(1, (60 * count) / most) : 0;
+    const shape = { x: 8 * k, y: 62 - height, width: 7, height, class: k === own ? "bar own" : "bar" };
+    return makeSvg("rect", shape, makeSvg("title", {}, `${shown(count)} nodes`));
+  });
+  const texts = [[0, "start", low], [160, "middle", (low + high) / 2], [320, "end", high]].map(([x, anchor, value]) =>
+    makeSvg("text", { x, y: 76, "text-anchor": anchor }, shown(value)));
+  const told = `Radii of all nodes, from ${shown(low)} to ${shown(high)}`;
+  byId("histogram").replaceChildren(makeSvg("svg", { viewBox: "0 0 320 80", role: "img", "aria-label": told }, ...bars, ...texts));
+  byId("depth").hidden = false;
+}
+
+/** The way from a node to ever smaller radii. */
+export function showWay(way, { nameOf, colourOf, radiusOf, go }) {
+  const room = byId("way");
+  if (way.length < 2) {
+    const text = way.length ? "No neighbour lies nearer to the middle." : "";
+    room.replaceChildren(make("p", { class: "quiet" }, text));
+    return;
+  }
+  const items = way.map((node) =>
+    make("li", {}, make(
+      "button", { type: "button", onclick: () => go(node) },
+      dot(colourOf(node)), make("span", { class: "name" }, nameOf(node)), make("span", { class: "chance" }),
+      make("span", { class: "far" }, shown(radiusOf(node))),
+    )));
+  const heads = make("div", { class: "heads" }, make("span", {}, "Way up, to ever smaller radii"), make("span", { class: "far" }, "radius"));
+  room.replaceChildren(heads, make("ol", { class: "nodes" }, ...items));
+}

@@ -1,0 +1,81 @@
+"""``h2hgcn reproduce``: what is shown, what is left to other processes, and mistakes."""
+
+import pytest
+
+from h2hgcn.experiments.cells import Outcome
+from h2hgcn.experiments.records import Records
+from h2hgcn.experiments.reproduction import record_of, runs_of
+from h2hgcn.experiments.tables import paper_table
+from h2hgcn.training.folder import BusyFolderError
+
+ASKED = ("reproduce", "table4", "--cells", "dim3", "--models", "hgcn", "--seeds", 2)
+
+
+@pytest.fixture
+def runs():
+    return runs_of(paper_table("table4"), "legacy", 2, ("dim3",), ("hgcn",))
+
+
+def finished(score=0.7):
+    metrics = {"val": {"accuracy": score}, "test": {"accuracy": score}}
+    result = {
+        "selection": "accuracy", "metrics": metrics, "trivial": {}, "best_epoch": 1, "epochs": 2, "seconds": 3.0,
+        "parameters": 4,
+    }  # fmt: skip
+    config = {name: {} for name in ("data", "task", "model", "training", "versions")}
+    return Outcome("finished", result, config=config)
+
+
+def folder_of(run):
+    return f"{run.digest}-seed{run.seed}"
+
+
+def test_what_another_process_trains_is_left_to_it(run, tmp_path, inline, runs):
+    inline |= {folder_of(runs[0]): BusyFolderError("another process trains in it"), folder_of(runs[1]): finished()}
+    result = run(*ASKED)
+    assert result.returncode == 0
+    assert "1 run left to another process" in result.stderr
+    assert "70.0 (1) / 70.8" in result.stdout
+    inline[folder_of(runs[0])] = finished(0.8)
+    assert "75.0 ± 7.1 (2) / 70.8" in run(*ASKED).stdout
+    assert "all of these runs are finished" in run(*ASKED).stderr
+
+
+def test_other_errors_end_the_command(run, inline, runs):
+    inline[folder_of(runs[0])] = OSError(28, "No space left on device")
+    result = run(*ASKED)
+    assert result.returncode == 1
+    assert "no space left on device" in result.stderr
+
+
+def test_show_shows_what_was_asked_for(run, tmp_path, runs):
+    Records(tmp_path / "results" / "table4.jsonl").add(record_of(runs[0], finished()))
+    shown = run(*ASKED, "--show")
+    assert "70.0 (1) / 70.8" in shown.stdout
+    assert "H2H-GCN" not in shown.stdout
+    assert "missing" not in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("table4", "--show", "--cells", "dim4"), "table4 has no column 'dim4'"),
+        (("table4", "--show", "--models", "hgnc"), "table4 has no row 'hgnc'; did you mean 'hgnn'"),
+        (("--show", "--protocol", "lagacy"), "did you mean 'legacy'"),
+        (("--show", "--cells", "dim3"), "say of which table they are"),
+        (("table9",), "there is no 'table9'; there are: table1, table2, table3, table4, ablations"),
+        (("--write", "."), ". is a folder; name a file"),
+        (("--write", "folder/"), "folder is a folder; name a file"),
+    ],
+)
+def test_mistakes(run, tmp_path, arguments, message):
+    (tmp_path / "folder").mkdir()
+    result = run("reproduce", *arguments)
+    assert result.returncode == 2
+    assert message in result.stderr
+
+
+def test_a_folder_of_records_that_is_not_there_is_said(run):
+    result = run("reproduce", "table4", "--show", "--results", "none")
+    assert result.returncode == 0
+    assert "note: none is not there, so nothing is recorded" in result.stderr
