@@ -78,10 +78,11 @@ def test_neighbours_are_drawn_without_replacement_and_alike():
     degree = int(graph.crow[1]) - 1
     for seed in range(3000):
         sample = sample_neighbors(*arrays, np.array([0]), [4], seed)
-        assert len(np.unique(sample.entries)) == len(sample.entries) == 5
-        assert sample.scale.tolist() == [1.0] + [pytest.approx(degree / 4)] * 4
-        assert np.array_equal(sample.nodes[sample.col], graph.col.numpy()[sample.entries])
-        counts[sample.entries] += 1
+        block = sample.blocks[0]
+        assert len(np.unique(block.entries)) == len(block.entries) == 5
+        assert block.scale.tolist() == [1.0] + [pytest.approx(degree / 4)] * 4
+        assert np.array_equal(sample.nodes[block.col], graph.col.numpy()[block.entries])
+        counts[block.entries] += 1
     loop = int(graph.loop_entries[0])
     drawn = np.delete(counts[: degree + 1], loop)
     assert counts[loop] == 3000

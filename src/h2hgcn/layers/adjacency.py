@@ -88,7 +88,7 @@ class Adjacency:
         return (self._mean_weights() if kind == "mean" else self._weighted(kind)).to(dtype)
 
     def steps(self, count: int) -> list[Adjacency]:
-        """What each of ``count`` layers works on."""
+        """What each of ``count`` layers works on; see ``first_rows``."""
         return [self] * count
 
     @cached_property
@@ -169,6 +169,11 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     adjacency = Adjacency(crow, col, weights, *transpose_pattern(crow, col))
     _check_row_sums(adjacency._row_sums(weights))
     return adjacency
+
+
+def first_rows(x: Any, graph: Adjacency) -> Any:
+    """What a layer takes of the rows that the one before it gave: of a sampled graph, each needs a first part."""
+    return x if x.shape[0] == graph.num_nodes else x[: graph.num_nodes]
 
 
 def adjacency_of(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:

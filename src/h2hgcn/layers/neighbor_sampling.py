@@ -1,7 +1,8 @@
 """Random neighbourhoods of some nodes, hop by hop, out of a CSR matrix whose rows receive.
 
-What is drawn for a node depends on the seed, the hop and the node alone: neither on the batch's other nodes nor on the
-number of threads.
+Every hop has a sample of its own, for all nodes so far: that of hop ``h`` serves the layer that has ``h`` layers after
+it. What is drawn for a node depends on the seed, the hop and the node alone, so the points of a node are the same in
+every batch of that seed, whatever the batch's other nodes and the number of threads.
 """
 
 from collections.abc import Sequence
@@ -16,20 +17,26 @@ from h2hgcn.splitmix import random_below, random_state
 Numbers = NDArray[np.int64]
 
 
-class Sample(NamedTuple):
-    """The drawn part of a matrix. Its nodes come in the order of their hops, the seeds first.
-
-    ``sizes[h]`` nodes lie within ``h`` hops; the first ``sizes[-2]`` have rows: ``crow``, their numbers ``col`` in
-    ``nodes``, and which ``entries`` of the whole matrix these are. ``scale`` is what an entry stands for: the number of
-    a node's neighbours by the number that was drawn; 1 for its self-loop, which is always there.
+class Block(NamedTuple):
+    """What is drawn at a hop: rows of a matrix, ``crow`` and ``col`` in the numbers of the sample, and which
+    ``entries`` of the whole matrix these are, the self-loop first. ``scale`` is what an entry stands for: the number of
+    a node's neighbours by the number that was drawn; 1 for the self-loop, which is always there.
     """
 
-    nodes: Numbers
-    sizes: list[int]
     crow: NDArray[np.int32]
     col: NDArray[np.int32]
     entries: Numbers
     scale: NDArray[np.float32]
+
+
+class Sample(NamedTuple):
+    """The drawn part of a matrix. Its nodes come in the order of their hops, the seeds first: ``sizes[h]`` lie within
+    ``h`` hops, and these have the rows of ``blocks[h]`` (those that are new at that hop, if each is drawn once).
+    """
+
+    nodes: Numbers
+    sizes: list[int]
+    blocks: list[Block]
 
 
 def sample_neighbors(
@@ -39,48 +46,45 @@ def sample_neighbors(
     seeds: Numbers,
     fanout: Sequence[int],
     seed: int,
+    once: bool = False,
 ) -> Sample:
-    """Draws, for each hop, up to ``fanout[hop]`` neighbours of every node that is new, without replacement; a fanout of
-    -1 takes all.
+    """Draws, for each hop, up to ``fanout[hop]`` neighbours of every node so far, without replacement; a fanout of -1
+    takes all.
 
     Args:
         crow, col: The whole matrix, each row with its self-loop.
         loops: The entries that are self-loops.
         seeds: Different nodes.
         seed: Below 2⁶³.
+        once: Whether a node is drawn for only at the hop that reaches it, for all layers.
     """
     number_of = np.full(len(crow) - 1, -1, np.int32)
     nodes = np.ascontiguousarray(seeds, np.int64)
     number_of[nodes] = np.arange(len(nodes))
-    sizes, parts, first = [len(nodes)], [], 0
+    sizes, blocks = [len(nodes)], []
     for hop, width in enumerate(fanout):
-        fresh = nodes[first:]
-        counts = crow[fresh + 1].astype(np.int64) - crow[fresh]
-        if width >= 0:
-            counts = np.minimum(counts, width + 1)  # and the self-loop
-        places = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        entries, scale = np.empty(places[-1], np.int64), np.empty(places[-1], np.float32)
-        shape = (len(fresh), 1 + len(entries) // max(len(fresh), 1) * 8)
-        run_on_rows(_draw, shape, crow, loops, fresh, places, seed, hop, entries, scale)
+        rows = nodes[sizes[-2] :] if once and hop else nodes
+        pointers = _row_pointers(crow, rows, width)
+        entries, scale = np.empty(pointers[-1], np.int64), np.empty(pointers[-1], np.float32)
+        shape = (len(rows), 1 + len(entries) // max(len(rows), 1) * 8)
+        run_on_rows(_draw, shape, crow, loops, rows, pointers, seed, hop, entries, scale)
         local = np.empty(len(entries), np.int32)
         found = _renumber(col, entries, number_of, len(nodes), local)
-        parts.append((counts, local, entries, scale))
-        first, nodes = len(nodes), np.concatenate([nodes, found])
+        blocks.append(Block(pointers, local, entries, scale))
+        nodes = np.concatenate([nodes, found])
         sizes.append(len(nodes))
-    counts, local, entries, scale = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    pointers = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts).astype(np.int32)])
-    return Sample(nodes, sizes, pointers, local, entries, scale)
+    return Sample(nodes, sizes, blocks)
 
 
-def restricted(sample: Sample, seeds: Numbers) -> Sample:
-    """The part of a sample that some of its seeds, by their numbers there, depend on."""
-    rim = len(sample.nodes) - len(sample.crow) + 1
-    crow = np.concatenate([sample.crow, np.full(rim, sample.crow[-1])])  # rows of the last hop are never asked for
-    loops = crow[:-1].astype(np.int64)  # the first of each row
-    part = sample_neighbors(crow, sample.col, loops, seeds, [-1] * (len(sample.sizes) - 1), 0)
-    return part._replace(
-        nodes=sample.nodes[part.nodes], entries=sample.entries[part.entries], scale=sample.scale[part.entries]
-    )
+@compiled
+def _row_pointers(crow: Any, nodes: Any, width: int) -> Any:
+    pointers = np.zeros(len(nodes) + 1, np.int32)
+    for row in range(len(nodes)):
+        count = crow[nodes[row] + 1] - crow[nodes[row]]
+        if width >= 0:
+            count = min(count, width + 1)  # and the self-loop
+        pointers[row + 1] = pointers[row] + count
+    return pointers
 
 
 @compiled

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -17,7 +18,8 @@ from torch_geometric.sampler import (
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
 from h2hgcn.layers.adjacency import Adjacency, check_neighbor_weights
-from h2hgcn.layers.sampled_adjacency import sample_adjacency
+from h2hgcn.layers.neighbor_sampling import sample_neighbors
+from h2hgcn.layers.sampled_adjacency import sampled_arrays
 
 
 class AdjacencySampler(BaseSampler):  # type: ignore[misc]  # PyG is not annotated
@@ -70,14 +72,20 @@ class AdjacencySampler(BaseSampler):  # type: ignore[misc]  # PyG is not annotat
         return batch
 
     def _sample(self, seeds: Tensor, *_: Any) -> SamplerOutput:
-        part = sample_adjacency(self.adjacency, seeds.numpy(), self.fanout, self._next_seed())
-        rows = torch.arange(part.num_nodes).repeat_interleave(part.crow.diff())
-        kept = rows != part.col
-        edges = self._edge_number[part.entries[kept]]
-        sizes = part.sample.sizes
+        crow, col, loops = (
+            part.numpy() for part in (self.adjacency.crow, self.adjacency.col, self.adjacency.loop_entries)
+        )
+        sample = sample_neighbors(crow, col, loops, seeds.numpy(), self.fanout, self._next_seed(), once=True)
+        counts, senders, entries = (
+            torch.from_numpy(np.concatenate(parts))
+            for parts in zip(*((np.diff(block.crow), block.col, block.entries) for block in sample.blocks), strict=True)
+        )
+        receivers = torch.repeat_interleave(counts)
+        kept = receivers != senders
         return SamplerOutput(
-            node=part.nodes, row=part.col[kept].long(), col=rows[kept], edge=edges, batch=None,
-            num_sampled_nodes=[size - before for before, size in itertools.pairwise([0, *sizes])],
+            node=torch.from_numpy(sample.nodes), row=senders[kept].long(), col=receivers[kept],
+            edge=self._edge_number[entries[kept]], batch=None,
+            num_sampled_nodes=[size - before for before, size in itertools.pairwise([0, *sample.sizes])],
             num_sampled_edges=None,
         )  # fmt: skip
 

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from h2hgcn.layers.adjacency import Adjacency, NeighborWeights
-from h2hgcn.layers.neighbor_sampling import Sample, restricted, sample_neighbors
+from h2hgcn.layers.neighbor_sampling import Sample, sample_neighbors
 from h2hgcn.layers.sparse import transpose_pattern
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class SampledAdjacency(Adjacency):
-    """Rows of an adjacency with a part of their neighbours. Weights are those of the ``whole``, by its degrees, times
-    ``scale``: their sums over what was drawn are unbiased estimates of the sums over all neighbours.
+    """Rows of an adjacency with a part of their neighbours, as drawn at the last hop; ``steps`` has those of all hops.
 
-    Nodes that were reached by the last hop have their self-loop alone.
+    Weights are those of the ``whole``, by its degrees, times ``scale``: their sums over what was drawn are unbiased
+    estimates of the sums over all neighbours. Nodes that were reached by the last hop have their self-loop alone.
     """
 
     whole: Adjacency
@@ -31,7 +31,7 @@ class SampledAdjacency(Adjacency):
     def to(self, device: torch.device | str) -> Adjacency:
         if torch.device(device) == self.device:
             return self
-        return _of_sample(self.whole, self.sample, len(self.sample.sizes) - 1, torch.device(device))
+        return _of_hop(self.whole, self.sample, len(self.sample.blocks) - 1, torch.device(device))
 
     @property
     def nodes(self) -> Tensor:
@@ -39,11 +39,12 @@ class SampledAdjacency(Adjacency):
         return torch.from_numpy(self.sample.nodes[: self.num_nodes])
 
     def steps(self, count: int) -> list[Adjacency]:
-        """The part that each of ``count`` layers needs: a layer less lies between it and the seeds, so a hop less."""
-        hops = len(self.sample.sizes) - 1
-        wanted = [max(1, min(hops, count - layer)) for layer in range(count)]
-        parts = {hops: self, **{k: _of_sample(self.whole, self.sample, k, self.device) for k in {*wanted} - {hops}}}
-        return [parts[k] for k in wanted]
+        """What each of ``count`` layers needs: the fewer layers come after it, the fewer hops."""
+        last = len(self.sample.blocks) - 1
+        return [
+            self if hop >= last else _of_hop(self.whole, self.sample, hop, self.device)
+            for hop in reversed(range(count))
+        ]
 
     def unbiased(self, kind: str, dtype: torch.dtype) -> Tensor:
         """Weights of the whole, times ``scale``."""
@@ -60,34 +61,32 @@ class SampledAdjacency(Adjacency):
         return values / self._row_sums(values).repeat_interleave(self.crow.diff())
 
 
-def sample_adjacency(
-    whole: Adjacency, seeds: Any, fanout: Sequence[int], seed: int, only: Any = None
-) -> SampledAdjacency:
+def sample_adjacency(whole: Adjacency, seeds: Any, fanout: Sequence[int], seed: int) -> SampledAdjacency:
     """The neighbourhoods of some nodes within ``len(fanout)`` hops, ``fanout[h]`` neighbours a node at hop ``h``, or
     all of them for -1.
 
-    ``whole`` is on the CPU; ``seeds`` are different nodes, the first of the result's. With ``only``, sorted numbers of
-    seeds, the result is what these depend on.
+    ``whole`` is on the CPU; ``seeds`` are different nodes, the first of the result's.
     """
-    crow, col, loops = (part.numpy() for part in (whole.crow, whole.col, whole.loop_entries))
-    sample = sample_neighbors(crow, col, loops, np.asarray(seeds, np.int64), fanout, seed)
-    if only is not None:
-        sample = restricted(sample, np.asarray(only, np.int64))
-    return _of_sample(whole, sample, len(fanout), whole.device)
+    sample = sample_neighbors(*sampled_arrays(whole), np.asarray(seeds, np.int64), fanout, seed)
+    return _of_hop(whole, sample, len(fanout) - 1, whole.device)
 
 
-def _of_sample(whole: Adjacency, sample: Sample, hops: int, device: torch.device) -> SampledAdjacency:
-    """The rows of all nodes within ``hops``; those of the last hop are self-loops."""
-    rows, size = sample.sizes[hops - 1], sample.sizes[hops]
-    used, rim = int(sample.crow[rows]), np.arange(rows, size)
-    loops = whole.loop_entries.numpy()[sample.nodes[rows:size]]
-    crow = torch.from_numpy(np.concatenate([sample.crow[: rows + 1], used + 1 + rim - rows]).astype(np.int32))
-    col = torch.from_numpy(np.concatenate([sample.col[:used], rim]).astype(np.int32))
-    entries = torch.from_numpy(np.concatenate([sample.entries[:used], loops]))
-    scale = torch.from_numpy(np.concatenate([sample.scale[:used], np.ones(len(rim), np.float32)]))
-    pattern = transpose_pattern(crow, col)
-    transpose_crow, transpose_col, order = (part.to(device) for part in pattern)
+def sampled_arrays(whole: Adjacency) -> tuple[Any, Any, Any]:
+    """What ``sample_neighbors`` draws from: rows, columns and self-loops."""
+    return whole.crow.numpy(), whole.col.numpy(), whole.loop_entries.numpy()
+
+
+def _of_hop(whole: Adjacency, sample: Sample, hop: int, device: torch.device) -> SampledAdjacency:
+    """The rows drawn at a hop, and self-loops of the nodes that they reached."""
+    block, rim = sample.blocks[hop], np.arange(sample.sizes[hop], sample.sizes[hop + 1], dtype=np.int32)
+    loops = whole.loop_entries.numpy()[sample.nodes[sample.sizes[hop] : sample.sizes[hop + 1]]]
+    after = block.crow[-1] + np.arange(1, len(rim) + 1, dtype=np.int32)
+    crow = torch.from_numpy(np.concatenate([block.crow, after]))
+    col = torch.from_numpy(np.concatenate([block.col, rim]))
+    entries = torch.from_numpy(np.concatenate([block.entries, loops]))
+    scale = torch.from_numpy(np.concatenate([block.scale, np.ones(len(rim), np.float32)]))
+    transposed = (part.to(device) for part in transpose_pattern(crow, col))
     return SampledAdjacency(
-        crow.to(device), col.to(device), (whole.weights[entries] * scale).to(device),
-        transpose_crow, transpose_col, order, whole=whole, entries=entries, scale=scale.to(device), sample=sample,
+        crow.to(device), col.to(device), (whole.weights[entries] * scale).to(device), *transposed,
+        whole=whole, entries=entries, scale=scale.to(device), sample=sample,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from torch_geometric.nn.resolver import activation_resolver
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.activation import ActivationFunction
-from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.adjacency import adjacency_of, first_rows
 from h2hgcn.layers.arguments import check_features, check_shares
 from h2hgcn.layers.features import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.layers.h2h_conv import H2HConv
@@ -131,10 +131,11 @@ class H2HGCN(Pretrained):
         """
         time, space = self.origin_map(x)
         adjacency = adjacency_of(edge_index, edge_weight, len(time))
-        *steps, (last, graph) = zip(self.all_convs(), adjacency.steps(self.num_layers), strict=True)
-        for conv, part in steps:
-            time, space = conv.step(*_first_rows(time, space, part.num_nodes), part)
-        points: Tensor = last.last_step(*_first_rows(time, space, graph.num_nodes), graph)
+        *convs, last = self.all_convs()
+        *graphs, graph = adjacency.steps(self.num_layers)
+        for conv, part in zip(convs, graphs, strict=True):
+            time, space = conv.step(first_rows(time, part), first_rows(space, part), part)
+        points: Tensor = last.last_step(first_rows(time, graph), first_rows(space, graph), graph)
         return points
 
     def all_convs(self) -> list[Any]:
@@ -213,11 +214,6 @@ class H2HGCN(Pretrained):
                 "the vectors for the exponential map hold NaN or infinity although x does not: weights went bad or "
                 "features overflowed; lower the learning rate or scale the features"
             )
-
-
-def _first_rows(time: Tensor, space: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Of a sampled graph, each layer needs a part."""
-    return (time, space) if len(time) == count else (time[:count], space[:count])
 
 
 def _check_arguments(

@@ -153,13 +153,12 @@ class LinkProblem:
         self, sampling: Sampling, messages: Adjacency, pairs: Pairs, random: np.random.RandomState
     ) -> Iterator[LinkBatch]:
         def batch(chosen: NDArray[np.int64], seed: int) -> LinkBatch:
-            negatives = self.absent.draw(self.task.negatives * len(chosen), batch_random(seed))
-            links = sampling.mine(chosen)
-            ends = np.concatenate([pairs[links], sampling.mine(negatives)])
-            part, rows = sampling.neighborhoods(messages, ends, seed, np.concatenate([pairs[chosen], negatives]))
+            links, count = chosen[sampling.mine], self.task.negatives * len(chosen)
+            negatives = self.absent.draw(count, batch_random(seed), sampling.mine)
+            ends = np.concatenate([pairs[links], negatives])
+            part, rows = sampling.neighborhoods(messages, ends, seed)
             labels = torch.arange(len(ends)) < len(links)
-            share = len(ends) / (len(chosen) + len(negatives))
-            return LinkBatch(part, torch.from_numpy(rows), labels.float(), share)
+            return LinkBatch(part, torch.from_numpy(rows), labels.float(), len(ends) / (len(chosen) + count))
 
         _ = messages.loop_entries  # before threads ask for them
         for made in sampling.prepared(partial(batch, *share) for share in sampling.shares(len(pairs), random)):

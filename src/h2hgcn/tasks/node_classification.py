@@ -184,12 +184,9 @@ class NodeProblem:
         """Nodes, and as many links drawn from all, with as many that are none."""
 
         def batch(chosen: NDArray[np.int64], seed: int) -> NodeBatch:
-            nodes = self.split.train[sampling.mine(chosen)]
-            links, others = self._some_pairs(len(chosen), batch_random(seed))
-            ends = np.concatenate([sampling.mine(links), sampling.mine(others)])
-            own = np.concatenate([nodes, ends.ravel()])
-            batch_nodes = np.concatenate([self.split.train[chosen], links.ravel(), others.ravel()])
-            part, rows = sampling.neighborhoods(self.graph, own, seed, batch_nodes)
+            nodes = self.split.train[chosen[sampling.mine]]
+            ends = np.concatenate(self._some_pairs(len(chosen), batch_random(seed), sampling.mine))
+            part, rows = sampling.neighborhoods(self.graph, np.concatenate([nodes, ends.ravel()]), seed)
             numbers = torch.from_numpy(rows)
             pairs = numbers[len(nodes) :].reshape(-1, 2) if len(ends) else None
             y = self.y[torch.from_numpy(nodes).to(self.y.device)]
@@ -199,11 +196,12 @@ class NodeProblem:
         for made in sampling.prepared(partial(batch, *share) for share in sampling.shares(self.num_items, random)):
             yield made.to(self.y.device)
 
-    def _some_pairs(self, count: int, random: np.random.RandomState) -> tuple[Pairs, Pairs]:
-        """Links and as many others; none if there is no link term."""
+    def _some_pairs(self, count: int, random: np.random.RandomState, only: slice) -> tuple[Pairs, Pairs]:
+        """Links and as many others, and ``only`` these of ``count``; none if there is no link term."""
         if not self.task.link_weight or not len(self.edges):
             return np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
-        return self.edges[random.randint(0, len(self.edges), count)], self.absent.draw(count, random)
+        links = self.edges[random.randint(0, len(self.edges), count)[only]]
+        return links, self.absent.draw(count, random, only)
 
     def points(self, model: Model) -> Tensor:
         """The points of all nodes."""

@@ -29,9 +29,10 @@ class Sampling:
     rank: int = 0
     ranks: int = 1
 
-    def mine(self, items: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The part of a batch that falls to this process."""
-        return items[self.rank :: self.ranks]
+    @property
+    def mine(self) -> slice:
+        """Which items of a batch fall to this process."""
+        return slice(self.rank, None, self.ranks)
 
     def shares(self, count: int, random: np.random.RandomState) -> Iterator[tuple[NDArray[np.int64], int]]:
         """All of ``count`` items in a random order, batch by batch, each with a seed of its own."""
@@ -43,20 +44,18 @@ class Sampling:
             yield order[first:last], int(random.randint(0, 2**63 - 1, dtype=np.int64))
 
     def neighborhoods(
-        self, graph: Adjacency, nodes: NDArray[np.int64], seed: int, batch: NDArray[np.int64]
+        self, graph: Adjacency, nodes: NDArray[np.int64], seed: int
     ) -> tuple[SampledAdjacency, NDArray[np.int64]]:
         """The sampled neighbourhoods of ``nodes``, which may repeat, and the row of each.
 
-        ``batch`` are the nodes of all processes: each draws for all of them, so that the number of processes does not
-        change what is drawn, and works on what its own depend on.
+        What is drawn for a node does not depend on the others, so each process draws for its own alone.
         """
-        seeds, rows = np.unique(nodes, return_inverse=True)
-        rows = rows.reshape(nodes.shape)
-        if self.ranks == 1:
-            return sample_adjacency(graph, seeds, self.fanout, seed), rows
-        everybody = np.unique(batch)
-        only = np.searchsorted(everybody, seeds)
-        return sample_adjacency(graph, everybody, self.fanout, seed, only), rows
+        named = np.zeros(graph.num_nodes, dtype=bool)
+        named[nodes] = True
+        seeds = np.flatnonzero(named)
+        number_of = np.empty(graph.num_nodes, np.int64)
+        number_of[seeds] = np.arange(len(seeds))
+        return sample_adjacency(graph, seeds, self.fanout, seed), number_of[nodes]
 
     def prepared(self, jobs: Iterable[Callable[[], Prepared]]) -> Iterator[Prepared]:
         """What the jobs return, in their order; with workers, two jobs each are begun ahead."""

@@ -86,15 +86,17 @@ class AbsentPairs:
         self.space = space
         self.gaps_before = _gaps_before(np.sort(space.ranks(present)))
 
-    def draw(self, count: int, random: np.random.RandomState) -> Pairs:
-        """``count`` pairs with replacement, in row-major order: sorted numbers are found many times faster."""
+    def draw(self, count: int, random: np.random.RandomState, only: slice = slice(None)) -> Pairs:
+        """``count`` pairs with replacement, ``only`` these of them, in row-major order: sorted numbers are found many
+        times faster.
+        """
         absent = len(self.space) - len(self.gaps_before)
         if count and not absent:
             raise DataError(
                 f"all {len(self.space)} pairs of nodes are edges, so that there is none to train against; use a graph "
                 "that is not complete"
             )
-        numbers = np.sort(random.randint(0, max(absent, 1), count, dtype=np.int64))
+        numbers = np.sort(random.randint(0, max(absent, 1), count, dtype=np.int64)[only])
         return self.space.pairs(_after_gaps(self.gaps_before, numbers))
 
 
