@@ -1,87 +1,33 @@
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from runs import last_weights
+from runs import TASKS, small_data
 
 from h2hgcn.errors import DataError
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.sampled_adjacency import sample_adjacency
-from h2hgcn.models import ENCODERS
+from h2hgcn.models import ENCODERS, H2HGCN
 from h2hgcn.tasks.sampling import Sampling
 from h2hgcn.training.ranks import ALONE, joined_ranks
 
-TWO = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-TRAIN = [
-    "-m", "h2hgcn", "train", "--dataset", "disease", "--batch-size", "300", "--fanout", "3,2",
-    "--set", "model.dropout=0", "--set", "training.threads=1", "--set", "training.patience=none",
-]  # fmt: skip
-
-
-def command(launcher, folder, epochs, *options):
-    return [sys.executable, *launcher, *TRAIN, "--epochs", str(epochs), "--out", str(folder), *options]
-
-
-def run(launcher, folder, epochs, *options):
-    return subprocess.run(
-        command(launcher, folder, epochs, *options), capture_output=True, text=True, timeout=240, cwd=folder.parent
-    )
-
-
-def losses(folder):
-    return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
 
 @pytest.mark.parametrize("task", ["lp", "nc"])
-def test_two_processes_train_as_one_does(tmp_path, task):
-    one, two = (run(start, tmp_path / name, 3, "--task", task, "--json") for start, name in (([], "one"), (TWO, "two")))
-    assert one.returncode == 0, one.stderr
-    assert two.returncode == 0, two.stderr
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
-    results = [json.loads(result.stdout) for result in (one, two)]  # one of the two speaks
-    name = results[0]["selection"]
-    assert results[1]["metrics"]["test"][name] == pytest.approx(results[0]["metrics"]["test"][name], abs=2e-3)
-    assert ", by 2 processes" in two.stderr
-    first, second = (last_weights(tmp_path / name) for name in ("one", "two"))
-    for key in first:
-        assert torch.allclose(first[key], second[key], atol=1e-4), key
-
-
-def test_a_process_that_is_killed_ends_the_job_which_then_goes_on_with_any_number(tmp_path):
-    folder = tmp_path / "killed"
-    options = ("--set", "training.checkpoint_seconds=0")
-    job = subprocess.Popen(
-        command(TWO, folder, 500, *options), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=tmp_path
-    )
-    try:
-        while not (folder / "metrics.jsonl").exists() or (folder / "metrics.jsonl").read_bytes().count(b"\n") < 2:
-            assert job.poll() is None, job.stderr.read()
-            time.sleep(0.05)
-        children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
-        os.kill(int(children[-1]), signal.SIGKILL)
-        start = time.monotonic()
-        _, words = job.communicate(timeout=60)
-        assert time.monotonic() - start < 30
-    finally:
-        job.kill()
-    assert job.returncode != 0
-    assert "another process of the job has ended" in words
-    done = len(losses(folder))
-    assert done < 500
-    config = folder / "config.toml"
-    config.write_text(config.read_text().replace("epochs = 500", f"epochs = {done + 2}"))
-    went_on = run([], folder, done + 2, *options)
-    assert went_on.returncode == 0, went_on.stderr
-    whole = run([], tmp_path / "whole", done + 2, *options)
-    assert whole.returncode == 0, whole.stderr
-    assert losses(folder) == pytest.approx(losses(tmp_path / "whole"), rel=1e-3)
+def test_the_parts_of_a_batch_add_up_to_its_loss_and_gradients(task):
+    problem = TASKS[task].bind(small_data(task))
+    model = problem.build(H2HGCN(problem.in_features, 4))
+    alone = Sampling(40, (3, 2))
+    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    totals = []
+    for parts in ([alone], [replace(alone, rank=rank, ranks=3) for rank in range(3)]):
+        total = 0
+        for problem.sampling in parts:
+            for batch in problem.batches(np.random.RandomState(0)):
+                total = total + problem.loss(model, batch) * batch.share
+        totals.append((total, *torch.autograd.grad(total, learnt, materialize_grads=True)))
+    for whole, shared in zip(*totals, strict=True):
+        assert torch.allclose(whole, shared, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [name for name, kind in ENCODERS.items() if kind.inductive and "lp" in kind.tasks])

@@ -72,10 +72,8 @@ class AdjacencySampler(BaseSampler):  # type: ignore[misc]  # PyG is not annotat
         return batch
 
     def _sample(self, seeds: Tensor, *_: Any) -> SamplerOutput:
-        crow, col, loops = (
-            part.numpy() for part in (self.adjacency.crow, self.adjacency.col, self.adjacency.loop_entries)
-        )
-        sample = sample_neighbors(crow, col, loops, seeds.numpy(), self.fanout, self._next_seed(), once=True)
+        arrays = sampled_arrays(self.adjacency)
+        sample = sample_neighbors(*arrays, seeds.numpy(), self.fanout, self._next_seed(), once=True)
         counts, senders, entries = (
             torch.from_numpy(np.concatenate(parts))
             for parts in zip(*((np.diff(block.crow), block.col, block.entries) for block in sample.blocks), strict=True)
