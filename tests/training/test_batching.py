@@ -136,8 +136,13 @@ def test_auto_decides_by_size_and_says_so(monkeypatch):
     small_fit(epochs=1, on_plan=said.append)
     small_fit(epochs=1, on_plan=said.append, settings={"batch_size": "full"})
     assert said[0].startswith("the whole graph at every step (auto: ")
-    assert said[1].startswith("batches of 6 of 85 links, fanout 15,10 (auto: ")
+    assert said[1].startswith("batches of 85 of 85 links, fanout 15,10 (auto: ")
     assert said[2] == "the whole graph at every step"
+
+
+@pytest.mark.parametrize(("count", "size"), [(100, 100), (2048, 2048), (20_000, 2048), (160_001, 10_001)])
+def test_an_epoch_has_sixteen_batches_unless_they_would_be_small(count, size):
+    assert batching.automatic_size(count) == size
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,9 @@ class Adjacency:
     def with_values(self, values: Tensor) -> SparseMatrix:
         """A matrix with one value for each of the ``edges()``."""
         return SparseMatrix(
-            self.crow, self.col, values, self.transpose_crow, self.transpose_col, values[self.transpose_order]
-        )
+            self.crow, self.col, values, self.transpose_crow, self.transpose_col,
+            values.index_select(0, self.transpose_order),
+        )  # fmt: skip
 
     def _edge_list(self, self_loops: bool) -> tuple[Tensor, Tensor]:
         index = torch.stack([self.col.long(), self._rows()])

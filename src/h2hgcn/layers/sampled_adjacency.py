@@ -12,7 +12,7 @@ from torch import Tensor
 
 from h2hgcn.layers.adjacency import Adjacency, NeighborWeights
 from h2hgcn.layers.neighbor_sampling import Sample, sample_neighbors
-from h2hgcn.layers.sparse import transpose_pattern
+from h2hgcn.layers.sparse import divide_by_row_sums, transpose_pattern
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -49,7 +49,7 @@ class SampledAdjacency(Adjacency):
     def unbiased(self, kind: str, dtype: torch.dtype) -> Tensor:
         """Weights of the whole, times ``scale``."""
         values = self.whole.kept_matrix(kind, dtype).values
-        return values.index_select(0, self.entries).to(self.device) * self.scale.to(dtype)
+        return values.index_select(0, self.entries).to(self.device).mul_(self.scale)
 
     def values(self, kind: str, dtype: torch.dtype) -> Tensor:
         """``unbiased`` weights; those of midpoints are divided by their sum, to which a midpoint is indifferent, but
@@ -58,6 +58,8 @@ class SampledAdjacency(Adjacency):
         values = self.unbiased(kind, dtype)
         if kind not in get_args(NeighborWeights):
             return values
+        if values.is_cpu:
+            return divide_by_row_sums(self.crow, values)
         return values / self._row_sums(values).repeat_interleave(self.crow.diff())
 
 
@@ -85,8 +87,8 @@ def _of_hop(whole: Adjacency, sample: Sample, hop: int, device: torch.device) ->
     col = torch.from_numpy(np.concatenate([block.col, rim]))
     entries = torch.from_numpy(np.concatenate([block.entries, loops]))
     scale = torch.from_numpy(np.concatenate([block.scale, np.ones(len(rim), np.float32)]))
-    transposed = (part.to(device) for part in transpose_pattern(crow, col))
+    transpose_crow, transpose_col, order = (part.to(device) for part in transpose_pattern(crow, col))
     return SampledAdjacency(
-        crow.to(device), col.to(device), (whole.weights[entries] * scale).to(device), *transposed,
-        whole=whole, entries=entries, scale=scale.to(device), sample=sample,
+        crow.to(device), col.to(device), (whole.weights.index_select(0, entries) * scale).to(device),
+        transpose_crow, transpose_col, order, whole=whole, entries=entries, scale=scale.to(device), sample=sample,
     )  # fmt: skip

@@ -16,8 +16,9 @@ from h2hgcn.training.settings import ALL_NEIGHBORS, TrainingSettings
 LARGE_GRAPH, LARGE_EMBEDDING = 1 << 23, 1 << 26
 
 # Batches of an epoch that "auto" makes. A fixed size would make an epoch of a larger graph dearer by more than its
-# edges: the smaller a batch beside its graph, the less its neighbourhoods overlap.
-_AUTO_BATCHES = 16
+# edges: the smaller a batch beside its graph, the less its neighbourhoods overlap. And the least size of one: a step
+# costs some milliseconds whatever it is about.
+_AUTO_BATCHES, _LEAST_BATCH = 16, 2048
 
 # Neighbours at the first hop, the second, and all others.
 _FANOUT = (15, 10, 5)
@@ -66,7 +67,7 @@ def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim:
     if batch_size == "auto":
         if entries <= LARGE_GRAPH and numbers <= LARGE_EMBEDDING:
             return Plan(None, f"the whole graph at every step (auto: {size}, not more than {limit})")
-        batch_size = -(-count // _AUTO_BATCHES)
+        batch_size = automatic_size(count)
     elif batch_size > count:
         raise DataError(
             f"training.batch_size={batch_size} is more than the {count:,} {what} there are to train on; choose a "
@@ -76,6 +77,11 @@ def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim:
     why = f" (auto: {size}, more than {limit})" if settings.batch_size == "auto" else ""
     widths = ",".join(map(str, fanout))
     return Plan(sampling, f"batches of {batch_size:,} of {count:,} {what}, fanout {widths}{why}")
+
+
+def automatic_size(count: int) -> int:
+    """How many of ``count`` links or nodes "auto" takes for a batch."""
+    return min(count, max(-(-count // _AUTO_BATCHES), _LEAST_BATCH))
 
 
 _ITEMS = {"lp": "links", "nc": "nodes"}
