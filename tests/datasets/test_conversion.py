@@ -11,14 +11,14 @@ from runs import SMALL, same_weights
 
 from h2hgcn.datasets import DataError, load_graph
 from h2hgcn.datasets.graph_file import fingerprint, load_saved_graph, save_graph
-from h2hgcn.datasets.own import streams
+from h2hgcn.datasets.own import streamed_edges, streams
 from h2hgcn.datasets.own.conversion import convert_graph
 from h2hgcn.tasks import LinkPrediction, scaling
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures
 from h2hgcn.training import TrainingSettings, fit, load_run
 
 
-def tables(folder, *, texts=False, parquet=False, num_nodes=60, num_edges=400, seed=0):
+def tables(folder, *, texts=False, parquet=False, weighted=False, num_nodes=60, num_edges=400, seed=0):
     """Edges, features and labels, rows in no order, with loops and repetitions."""
     random = np.random.RandomState(seed)
     ends = random.randint(0, num_nodes, (2, num_edges))
@@ -27,7 +27,11 @@ def tables(folder, *, texts=False, parquet=False, num_nodes=60, num_edges=400, s
     ids = [name(n) for n in random.permutation(num_nodes)]
     numbers = random.standard_normal((num_nodes, 3)).astype(np.float32).round(3)
     made = {
-        "edges": {"source": [name(n) for n in ends[0]], "target": [name(n) for n in ends[1]]},
+        "edges": {
+            "source": [name(n) for n in ends[0]],
+            "target": [name(n) for n in ends[1]],
+            **({"weight": random.randint(0, 9, num_edges).tolist()} if weighted else {}),
+        },
         "features": {"id": ids, **{f"f{k}": numbers[:, k].tolist() for k in range(3)}},
         "labels": {"id": ids, "label": [f"c{n % 3}" for n in range(num_nodes)]},
     }
@@ -63,6 +67,23 @@ def test_a_converted_graph_is_the_graph_of_its_files(tmp_path, monkeypatch, text
     assert (found.feature_names, found.label_names) == (["f0", "f1", "f2"], wanted.label_names)
     assert len(found.notes) == 2
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_weights_are_those_of_the_files(tmp_path, monkeypatch, directed):
+    monkeypatch.setattr(streams, "_BLOCK_BYTES", 200)
+    monkeypatch.setattr(streamed_edges, "_BLOCK", 30)
+    edges = tables(tmp_path, weighted=True)["edges"]
+    found = load_graph(convert_graph(edges, tmp_path / "big", directed=directed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = load_graph(edges, directed=directed)
+    assert torch.equal(found.edge_weight, wanted.edge_weight)
+    assert torch.equal(found.edge_index, wanted.edge_index)
+    assert any("another weight than the first" in note for note in found.notes)
+    assert "the column 'weight' is taken for edge weights" in found.notes
+    without = load_graph(convert_graph(edges, tmp_path / "big", weights=False))
+    assert "edge_weight" not in without
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux alone tells what is mapped")
@@ -156,6 +177,12 @@ def test_what_is_no_converted_graph_is_not_replaced(tmp_path):
         ("features", lambda text: text.replace(",", ",x", 6), "features are numbers"),
         ("edges", lambda text: text + "1,2,3\n", "one row"),
         ("edges", lambda text: text + ",2\n", "no node id"),
+        ("edges", lambda text: text.replace("\n", ",-1\n").replace("target,-1", "target,weight"), "-1 is negative"),
+        (
+            "edges",
+            lambda text: text.replace("\n", ",much\n").replace("target,much", "target,weight"),
+            "give every edge",
+        ),
         ("edges", lambda text: text.split("\n")[0] + "\n", "has no rows"),
         ("labels", lambda text: text.replace("\n", ",1\n"), "3 columns"),
     ],

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from h2hgcn.cli.graph_options import Header, Source, Target
+from h2hgcn.cli.graph_options import Header, Source, Target, Weights
 from h2hgcn.cli.output import starting, stdout
 from h2hgcn.errors import DataError
 
@@ -15,6 +15,7 @@ def convert(
     out: Annotated[Path, typer.Option(help="The folder to write; one that convert wrote is replaced.")],
     features: Annotated[Path | None, typer.Option(help="Features: a file with a node id and numbers.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Labels: a file with a node id and a label.")] = None,
+    weights: Weights = None,
     directed: Annotated[bool, typer.Option("--directed/--undirected", help="Whether edges go one way.")] = False,
     source: Source = None,
     target: Target = None,
@@ -30,7 +31,8 @@ def convert(
     if (source is None) != (target is None):
         raise DataError("--source and --target belong together; give both or none")
     columns = None if source is None or target is None else (source, target)
-    folder = convert_graph(edges, out, features, labels, directed, columns=columns, header=header)
+    column = False if weights == "none" else weights
+    folder = convert_graph(edges, out, features, labels, column, directed, columns=columns, header=header)
     graph = load_converted(folder)
     count = graph.edge_index.shape[1] // (1 if directed else 2)
     stdout.print(f"{folder}: {graph.num_nodes:,} nodes, {count:,} edges, {graph.x.shape[1]} features", soft_wrap=True)

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.own.converted import FACTS, FORMAT, is_converted, stamp_of
-from h2hgcn.datasets.own.edge_tables import EDGE_COLUMN_NAMES, end_columns
+from h2hgcn.datasets.own.edge_tables import EDGE_COLUMN_NAMES, end_columns, weight_column
 from h2hgcn.datasets.own.node_tables import ID_NAMES, id_column
 from h2hgcn.datasets.own.streamed_edges import StreamedIds, all_ids, write_edges
-from h2hgcn.datasets.own.streams import TableStream
+from h2hgcn.datasets.own.streams import TableStream, single_numbers
 from h2hgcn.errors import DataError
 
 
@@ -24,15 +23,18 @@ def convert_graph(
     out: str | Path,
     features: str | Path | None = None,
     labels: str | Path | None = None,
+    weights: str | bool | None = None,
     directed: bool = False,
     *,
     columns: tuple[str, str] | None = None,
     header: bool | None = None,
 ) -> Path:
     """Turns a delimited or Parquet file of edges, and such files of features and labels with a node id in each row,
-    into the folder ``out``, which ``load_graph`` maps into memory. Weights are left out. Returns the folder.
+    into the folder ``out``, which ``load_graph`` maps into memory and whose ``weights``, ``columns`` and ``header``
+    these are. Returns the folder.
 
-    Memory holds the node ids and a block of rows, whatever the length of the files; edges are sorted on disk.
+    Memory holds the node ids and a block of rows, whatever the length of the files, and for edges with weights a number
+    each; edges are sorted on disk.
     """
     out = Path(out)
     if out.exists() and not is_converted(out) and (not out.is_dir() or any(out.iterdir())):
@@ -41,7 +43,7 @@ def convert_graph(
     part = out.with_name(f".{out.name}.{uuid.uuid4().hex}.part")
     part.mkdir()
     try:
-        facts = _convert(Path(edges), part, features, labels, directed, columns, header)
+        facts = _convert(Path(edges), part, features, labels, weights, directed, columns, header)
         given = [Path(path) for path in (edges, features, labels) if path is not None]
         facts["sources"] = [{"path": str(path.absolute()), **stamp_of(path)} for path in given]
         facts["arrays"] = {path.name: stamp_of(path) for path in sorted(part.glob("*.npy"))}
@@ -56,7 +58,14 @@ def convert_graph(
 
 
 def _convert(
-    edges: Path, folder: Path, features: Any, labels: Any, directed: bool, columns: Any, header: bool | None
+    edges: Path,
+    folder: Path,
+    features: Any,
+    labels: Any,
+    weights: str | bool | None,
+    directed: bool,
+    columns: Any,
+    header: bool | None,
 ) -> dict[str, Any]:
     stream = TableStream(edges, EDGE_COLUMN_NAMES, header)
     if len(stream.columns) < 2:
@@ -65,7 +74,9 @@ def _convert(
         end_columns(stream) if columns is None else (stream.column_number(columns[0]), stream.column_number(columns[1]))
     )
     ids = all_ids(stream, ends)
-    notes = write_edges(stream, ends, ids, directed, folder)
+    weight = weight_column(stream, weights, {*ends})
+    notes = [] if weight is None or weights else [f"the column {stream.columns[weight]!r} is taken for edge weights"]
+    notes += write_edges(stream, ends, weight, ids, directed, folder)
     np.save(folder / "node_ids.npy", ids.ids)
     facts: dict[str, Any] = {
         "format": FORMAT, "name": edges.name.split(".")[0], "num_nodes": len(ids.ids), "directed": directed,
@@ -90,7 +101,9 @@ def _write_features(path: Path, ids: StreamedIds, folder: Path) -> list[str]:
     for block in stream.blocks():
         rows = _rows(block.column(key), ids, seen, path, "features")
         for place, name in enumerate(names):
-            x[rows, place] = _numbers(block.column(stream.columns.index(name)), f"{path}, column {name!r}")
+            x[rows, place] = single_numbers(
+                block.column(stream.columns.index(name)), f"{path}, column {name!r}", "features are numbers"
+            )
     if not seen.all():
         missing = ids.ids[~seen]
         raise DataError(f"{path}: node {missing[0]} and {len(missing) - 1} others have no row; give each node features")
@@ -130,14 +143,3 @@ def _rows(column: Any, ids: StreamedIds, seen: Any, path: Path, what: str) -> An
         raise DataError(f"{path}: a node has two rows; keep one of them")
     seen[rows] = True
     return rows
-
-
-def _numbers(column: Any, where: str) -> Any:
-    try:
-        values = column if not pa.types.is_string(column.type) else pc.utf8_trim_whitespace(column)
-        numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"{where}: {error}; features are numbers") from None
-    if not np.isfinite(numbers).all():
-        raise DataError(f"{where}: a number is missing or not finite in single precision; mend or drop it")
-    return numbers

@@ -38,7 +38,7 @@ def load_converted(folder: Path) -> Data:
     data = Data(num_nodes=facts["num_nodes"])
     data.node_ids = np.load(folder / "node_ids.npy")
     data.edge_index = _mapped(folder / "edge_index.npy")
-    for name in ("x", "y"):
+    for name in ("edge_weight", "x", "y"):
         if f"{name}.npy" in facts["arrays"]:
             data[name] = _mapped(folder / f"{name}.npy")
     if "x" not in data:

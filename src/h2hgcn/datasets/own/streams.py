@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from h2hgcn.datasets.own.layout import Layout, find_layout
+from h2hgcn.datasets.own.single_precision import RANGE, lost_in_single, single
 from h2hgcn.datasets.own.tables import PARQUET_SUFFIXES, check_is_file
 from h2hgcn.errors import DataError
 
@@ -33,6 +37,10 @@ class TableStream:
             self._layout = _layout_of(path, known_names, header)
             self.columns = self._layout.columns
 
+    @property
+    def has_header(self) -> bool:
+        return self._layout is None or self._layout.has_header
+
     def column_number(self, name: str) -> int:
         if name not in self.columns:
             raise DataError(f"{self.path} has no column {name!r}; it has {', '.join(self.columns)}")
@@ -47,6 +55,18 @@ class TableStream:
                 yield from _open_csv(self.path, self._layout)
         except pa.ArrowInvalid as error:
             raise DataError(f"{self.path}: {error}; each line has to be one row, without comments") from None
+
+
+def single_numbers(column: Any, where: str, advice: str) -> NDArray[np.float32]:
+    """A column of a block in single precision, every number of it finite."""
+    try:
+        values = column if not pa.types.is_string(column.type) else pc.utf8_trim_whitespace(column)
+        numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"{where}: {error}; {advice}") from None
+    if lost_in_single(numbers).any():
+        raise DataError(f"{where}: a number is missing, or beyond {RANGE}; mend or drop it")
+    return single(numbers)
 
 
 def _parquet(path: Path) -> Any:
