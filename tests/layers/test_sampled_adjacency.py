@@ -9,7 +9,7 @@ from h2hgcn.layers.midpoint import neighborhood_sums
 from h2hgcn.layers.neighbor_sampling import sample_neighbors
 from h2hgcn.layers.sampled_adjacency import sample_adjacency
 from h2hgcn.models import H2HGCN
-from h2hgcn.models.row_blocks import can_go_by_blocks, points_by_blocks
+from h2hgcn.models.row_blocks import can_go_by_blocks, point_blocks, points_by_blocks
 
 WEIGHTS = ["symmetric", "uniform"]
 
@@ -139,8 +139,10 @@ def test_blocks_of_rows_give_the_points_of_the_whole_graph(block):
     x = torch.randn(40, 5, dtype=torch.float64)
     model = H2HGCN(5, 5, 3, tied=True, dtype=torch.float64).eval()
     told = []
-    points = points_by_blocks(model, lambda rows: x[rows], graph, block, lambda *done: told.append(done))
+    points = points_by_blocks(model, lambda rows: x[rows], graph, block)
     assert torch.allclose(points, model(x, graph), rtol=0, atol=1e-12)
+    found = point_blocks(model, lambda rows: x[rows], graph, block, progress=lambda *done: told.append(done))
+    assert torch.equal(torch.cat([part for _, part in found]), points)
     assert told[-1] == (160, 160)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 

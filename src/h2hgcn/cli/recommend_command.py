@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from h2hgcn.cli.id_files import read_ids
-from h2hgcn.cli.output import print_json, print_title, stderr, stdout
+from h2hgcn.cli.output import print_json, print_title, progress_bar, stderr, stdout
 from h2hgcn.cli.output_files import Force, check_table, write_table
 from h2hgcn.cli.run_options import RunPath, open_run
 from h2hgcn.errors import DataError
@@ -66,20 +66,16 @@ def _one(opened: "Run", node: str, k: int, json: bool) -> None:
 def _many(
     opened: "Run", node: str | None, nodes: Path | None, k: int, index: str | None, out: Path | None, json: bool
 ) -> None:
-    from rich.progress import Progress
-
     from h2hgcn.training.node_names import NodeNames
     from h2hgcn.training.recommending import recommend_links_of
 
     wanted: Any = None if node is None else [node]
     if nodes is not None and opened.data is not None:
         wanted = read_ids(nodes, NodeNames(opened.data).ids, "node")
-    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
-        task = bar.add_task("nodes", total=None)
+    with progress_bar("nodes") as progress:
         columns = recommend_links_of(
-            opened, wanted, k, index, lambda done, total: bar.update(task, completed=done, total=total),
-            lambda words: stderr.print(words, soft_wrap=True),
-        )  # fmt: skip
+            opened, wanted, k, index, progress, lambda words: stderr.print(words, soft_wrap=True)
+        )
     if out is not None:
         write_table(out, columns)
         stderr.print(f"{len(columns['node']):,} rows: {out}", soft_wrap=True)

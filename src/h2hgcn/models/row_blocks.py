@@ -1,6 +1,6 @@
 """All points of a large graph, layer by layer and in blocks of rows: exact, and with no more memory than two layers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -14,49 +14,62 @@ from h2hgcn.models.h2h_gcn import H2HGCN
 # Rows of a block: what is written in passing stays below some tens of megabytes.
 BLOCK = 1 << 16
 
+Allocate = Callable[[int, int], Tensor]
+Progress = Callable[[int, int], None]
+
 
 def can_go_by_blocks(encoder: Any) -> bool:
-    """Whether ``points_by_blocks`` knows the layers of an encoder."""
+    """Whether ``point_blocks`` knows the layers of an encoder."""
     return isinstance(encoder, H2HGCN) and all(type(conv) is H2HConv for conv in encoder.convs)
 
 
-@torch.no_grad()
 def points_by_blocks(
+    encoder: H2HGCN, features: Callable[[slice], Any], adjacency: Adjacency, block: int = BLOCK
+) -> Tensor:
+    """What ``encoder(x, adjacency)`` gives, to rounding, in evaluation mode."""
+    points = encoder.log_curvature.new_empty(adjacency.num_nodes, encoder.dim + 1)
+    for rows, part in point_blocks(encoder, features, adjacency, block):
+        points[rows] = part
+    return points
+
+
+@torch.no_grad()
+def point_blocks(
     encoder: H2HGCN,
     features: Callable[[slice], Any],
     adjacency: Adjacency,
     block: int = BLOCK,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Tensor:
-    """What ``encoder(x, adjacency)`` gives, to rounding, in evaluation mode.
+    allocate: Allocate | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Iterator[tuple[slice, Tensor]]:
+    """The points of all nodes, block by block: rows, and what these are.
 
-    ``features`` gives the features of a range of nodes; ``progress`` is told how many of all rows of all layers are
-    done.
+    Args:
+        features: Gives the features of a range of nodes.
+        allocate: Makes the room for a layer of so many nodes and coordinates, which may be a file; else memory is.
+        progress: Is told how many of all rows of all layers are done.
     """
-    count = adjacency.num_nodes
+    count, unit = adjacency.num_nodes, encoder.log_curvature.detach()
+    new_layer = allocate or unit.new_empty
     blocks = [slice(first, min(first + block, count)) for first in range(0, count, block)]
     total = count * (encoder.num_layers + 1)
-    space = torch.empty(0)
-    for rows in blocks:
-        part_time, part_space = encoder.origin_map(features(rows))
-        if not rows.start:
-            time, space = part_time.new_empty(count), part_space.new_empty(count, part_space.shape[1])
-        time[rows], space[rows] = part_time, part_space
-        progress(rows.stop, total)
     *convs, last = encoder.all_convs()
-    for layer, conv in enumerate(convs, 1):
+    time, space = unit.new_empty(count), new_layer(count, [*convs, last][0].in_dim)
+    for rows in blocks:
+        time[rows], space[rows] = encoder.origin_map(features(rows))
+        progress(rows.stop, total)
+    for number, conv in enumerate(convs, 1):
         matrix = adjacency.matrix(conv.neighbor_weights, space.dtype)
-        new_time, new_space = torch.empty_like(time), space.new_empty(count, conv.out_dim)
+        new_time, new_space = unit.new_empty(count), new_layer(count, conv.out_dim)
         for rows in blocks:
             new_time[rows], new_space[rows] = conv.rows_step(time, space, _rows_of(matrix, rows))
-            progress(layer * count + rows.stop, total)
+            progress(number * count + rows.stop, total)
         time, space = new_time, new_space
     matrix = adjacency.matrix(last.neighbor_weights, space.dtype)
-    points = space.new_empty(count, last.out_dim + 1)
     for rows in blocks:
-        points[rows, 0], points[rows, 1:] = last.rows_step(time, space, _rows_of(matrix, rows))
+        part_time, part_space = last.rows_step(time, space, _rows_of(matrix, rows))
+        yield rows, torch.cat([part_time.unsqueeze(1), part_space], dim=1)
         progress(encoder.num_layers * count + rows.stop, total)
-    return points
 
 
 def _rows_of(matrix: SparseMatrix, rows: slice) -> SparseMatrix:
