@@ -24,7 +24,7 @@ from h2hgcn.training.seeds import epoch_random
 _FANOUT = (15, 10)
 
 # Epochs that are measured: as many as make about this many edges, within bounds.
-_MEASURED_EDGES, _FEWEST, _MOST = 2_000_000, 2, 40
+_MEASURED_EDGES, _FEWEST, _MOST = 2_000_000, 1, 40
 
 
 class Training(NamedTuple):
