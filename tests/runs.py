@@ -87,8 +87,8 @@ def change(path, edit):
     path.write_bytes(edit(path.read_bytes()))
 
 
-def train_slowly(folder, epochs, **settings):
+def train_slowly(folder, epochs):
     """For a process of its own: slow enough to be killed in the middle, and with epochs that no checkpoint knows of."""
     torch.set_num_threads(1)
-    settings = {"checkpoint_seconds": 0.05, **settings}
+    settings = {"checkpoint_seconds": 0.05}
     small_fit(folder=folder, epochs=epochs, settings=settings, on_epoch=lambda *_: time.sleep(0.02))

@@ -48,23 +48,24 @@ def killed_job(folder):
     return words
 
 
-def two_processes(folder, *options):
-    """What each of two processes says, started without torchrun."""
+def two_processes(folder, run, monkeypatch, *options):
+    """What the first of two processes says, which is this one; the second is started without torchrun."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    jobs = [
-        start(folder, ["-m", "h2hgcn", *TRAIN, "--out", str(folder), *options], RANK=str(rank), WORLD_SIZE="2",
-              MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-        for rank in range(2)
-    ]  # fmt: skip
-    said = [job.communicate(timeout=240) for job in jobs]
-    assert [job.returncode for job in jobs] == [0, 0], said
-    return said
+        address = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    arguments = [*TRAIN, "--out", str(folder), *options]
+    second = start(folder, ["-m", "h2hgcn", *arguments], RANK="1", **address)
+    with monkeypatch.context() as patch:
+        for name, value in ({"RANK": "0"} | address).items():
+            patch.setenv(name, value)
+        first = run(*arguments)
+    words = second.communicate(timeout=60)
+    assert (first.returncode, second.returncode, *words) == (0, 0, "", ""), first.stderr
+    return first
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds its processes by Linux's /proc")
-def test_two_processes_train_as_one_does_and_a_killed_job_goes_on(tmp_path, run):
+def test_two_processes_train_as_one_does_and_a_killed_job_goes_on(tmp_path, run, monkeypatch):
     words = killed_job(tmp_path / "two")
     assert "another process of the job has ended" in words
     assert ", by 2 processes" in words
@@ -72,12 +73,11 @@ def test_two_processes_train_as_one_does_and_a_killed_job_goes_on(tmp_path, run)
     assert done < 500
     config = tmp_path / "two" / "config.toml"
     config.write_text(config.read_text().replace("epochs = 500", f"epochs = {done + 2}"))
-    (first, _), (second, silence) = two_processes(tmp_path / "two", "--epochs", str(done + 2))
-    assert (second, silence) == ("", "")
+    two = two_processes(tmp_path / "two", run, monkeypatch, "--epochs", str(done + 2))
     one = run(*TRAIN, "--out", "one", "--epochs", done + 2)
     assert one.returncode == 0, one.stderr
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-3)
-    results = [json.loads(text) for text in (one.stdout, first)]
+    results = [json.loads(text) for text in (one.stdout, two.stdout)]
     assert results[1]["resumed_from"] >= 1
     assert results[1]["metrics"]["test"]["auc"] == pytest.approx(results[0]["metrics"]["test"]["auc"], abs=5e-3)
     weights = [last_weights(tmp_path / name) for name in ("one", "two")]

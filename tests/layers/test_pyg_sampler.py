@@ -50,7 +50,7 @@ def test_batches_are_sampled_and_differ_from_call_to_call(graph):
 def test_weights_of_a_batch_are_unbiased(graph):
     adjacency, data, sampler = loader_parts(graph, [3])
     totals = []
-    for _ in range(1500):
+    for _ in range(400):
         batch = next(
             iter(NodeLoader(data, sampler, input_nodes=torch.arange(5), batch_size=5, transform=sampler.weigh))
         )
