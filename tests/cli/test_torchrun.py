@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -73,10 +74,13 @@ def test_two_processes_train_as_one_does_and_a_killed_job_goes_on(tmp_path, run,
     assert done < 500
     config = tmp_path / "two" / "config.toml"
     config.write_text(config.read_text().replace("epochs = 500", f"epochs = {done + 2}"))
+    shutil.copytree(tmp_path / "two", tmp_path / "two-then-one")
+    assert run(*TRAIN, "--out", "two-then-one", "--epochs", done + 2).returncode == 0
     two = two_processes(tmp_path / "two", run, monkeypatch, "--epochs", str(done + 2))
     one = run(*TRAIN, "--out", "one", "--epochs", done + 2)
     assert one.returncode == 0, one.stderr
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-3)
+    for name in ("two", "two-then-one"):
+        assert losses(tmp_path / name) == pytest.approx(losses(tmp_path / "one"), rel=1e-3)
     results = [json.loads(text) for text in (one.stdout, two.stdout)]
     assert results[1]["resumed_from"] >= 1
     assert results[1]["metrics"]["test"]["auc"] == pytest.approx(results[0]["metrics"]["test"]["auc"], abs=5e-3)

@@ -13,7 +13,8 @@ from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.own.converted import FACTS, FORMAT, is_converted, stamp_of
 from h2hgcn.datasets.own.edge_tables import EDGE_COLUMN_NAMES, end_columns, weight_column
 from h2hgcn.datasets.own.node_tables import ID_NAMES, id_column
-from h2hgcn.datasets.own.streamed_edges import StreamedIds, all_ids, write_edges
+from h2hgcn.datasets.own.streamed_edges import write_edges
+from h2hgcn.datasets.own.streamed_ids import StreamedIds, all_ids
 from h2hgcn.datasets.own.streams import TableStream, single_numbers
 from h2hgcn.errors import DataError
 
