@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint format build docs bench clean
+.PHONY: demo test lint format build docs bench bench-scale clean
 
 demo: .venv/installed
 	$(BIN)/h2hgcn train --out runs/demo --force
@@ -36,6 +36,10 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/data.py --threads 2 --markdown > docs/benchmarks/data.md
 	$(BIN)/python benchmarks/training.py --markdown > docs/benchmarks/training.md
 	$(BIN)/python benchmarks/explorer.py --markdown > docs/benchmarks/explorer.md
+
+# graphs of up to ten million edges: an hour
+bench-scale: .venv/installed
+	$(BIN)/python benchmarks/scale.py --threads 2 --plot docs/images/scale.svg --markdown > docs/benchmarks/scale.md
 
 clean:
 	rm -rf .venv dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -77,14 +77,15 @@ def _converted(value: Any, kind: Any, where: str) -> Any:
     if literals:
         if value in literals:
             return value
-        raise DataError(f"{where}={value!r} is not known; use one of {', '.join(map(str, literals))}")
+        if not {bool, int, float, str}.intersection(kinds):
+            raise DataError(f"{where}={value!r} is not known; use one of {', '.join(map(str, literals))}")
     for converter in (_to_bool, _to_int, _to_float, _to_text):
         converted = converter(value, kinds)
         if converted is not None:
             return converted
     if Any in kinds:
         return value
-    wanted = " or ".join(_NAMES[k] for k in kinds if k in _NAMES)
+    wanted = " or ".join([*(_NAMES[k] for k in kinds if k in _NAMES), *map(repr, literals)])
     raise DataError(f"{where}={value!r} must be {wanted or 'something else'}")
 
 

@@ -23,7 +23,8 @@ def test_datasets(run, tmp_path):
         assert name in result.stdout
     listed = json.loads(run("datasets", "--json").stdout)
     assert [row["name"] for row in listed][:2] == ["disease", "disease_lp"]
-    assert {row["name"] for row in listed if row["here"]} == {"disease", "synthetic"}
+    generated = {"disease", "synthetic", *(f"hyperbolic-{size}" for size in ("10k", "100k", "1m", "10m"))}
+    assert {row["name"] for row in listed if row["here"]} == generated
     assert not (tmp_path / "cache").exists()
 
 
@@ -131,3 +132,20 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path):
     command = f"{sys.executable} -W ignore -m h2hgcn datasets | head -n 1"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
     assert "Traceback" not in result.stderr
+
+
+def test_convert_and_use_what_was_converted(run, tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(f"{n},{(n * 7 + 1) % 50}" for n in range(50)))
+    result = run("convert", "--edges", "edges.csv", "--out", "big")
+    assert result.returncode == 0
+    assert result.stdout.startswith("big: 50 nodes, ")
+    assert run("inspect", "big").returncode == 0
+    trained = run(
+        "train", "--edges", "big", "--epochs", "2", "--out", "r", "--batch-size", "8", "--fanout", "3,2", "--json"
+    )
+    assert trained.returncode == 0, trained.stderr
+    assert "batches of 8 of " in trained.stderr
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\n")
+    changed = run("train", "--edges", "big", "--epochs", "2", "--out", "other")
+    assert changed.returncode == 2
+    assert "has changed since it was converted" in changed.stderr

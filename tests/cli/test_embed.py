@@ -33,6 +33,28 @@ def test_points_of_new_nodes(run, files, trained):
     assert read_embeddings(files / "n.csv").ids.tolist() == ["n01", "n02", "new1", "new2"]
 
 
+@pytest.mark.parametrize("coordinates", ["lorentz", "poincare"])
+def test_points_of_a_converted_graph_go_to_the_file_block_by_block(run, files, trained, coordinates):
+    graph = ("--features", "x.csv", "--labels", "y.csv")
+    assert run("convert", "--edges", "my.csv", *graph, "--out", "big").returncode == 0
+    embed = ("embed", trained / "nc", "--coordinates", coordinates, "--edges")
+    assert run(*embed, "my.csv", *graph, "--out", "whole.parquet").returncode == 0
+    result = run(*embed, "big", "--out", "parts.parquet")
+    assert (result.returncode, result.stderr) == (0, "40 points: parts.parquet\n")
+    assert run(*embed, "big", "--out", "parts.npy").returncode == 0
+    whole, parts = (read_embeddings(files / f"{name}.parquet") for name in ("whole", "parts"))
+    assert parts.coordinates == coordinates
+    assert (parts.ids.tolist(), parts.labels.tolist()) == (whole.ids.tolist(), whole.labels.tolist())
+    assert np.allclose(parts.points, whole.points, atol=1e-5)
+    assert np.array_equal(np.load(files / "parts.npy"), parts.points)
+    assert not [path for path in files.iterdir() if path.name.startswith((".", "tmp"))]
+
+
+def test_points_alone_of_the_run_itself(run, trained, tmp_path):
+    assert run("embed", trained / "lp", "--out", "p.npy").returncode == 0
+    assert np.allclose(np.load(tmp_path / "p.npy"), load_run(trained / "lp").embeddings, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

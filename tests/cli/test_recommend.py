@@ -23,13 +23,27 @@ def test_the_table(run, trained):
     assert result.stderr == ""
 
 
+def test_some_nodes_and_all(run, trained, tmp_path):
+    (tmp_path / "some.csv").write_text("node\nn10\nn03\n")
+    some = json.loads(run("recommend", trained / "lp", "--nodes", "some.csv", "-k", 2, "--json").stdout)
+    one = json.loads(run("recommend", trained / "lp", "--node", "n10", "-k", 2, "--json").stdout)
+    assert [row["node"] for row in some] == ["n10", "n10", "n03", "n03"]
+    assert [row["other"] for row in some][:2] == [row["node"] for row in one]
+    result = run("recommend", trained / "lp", "--all", "-k", 2, "--out", "links.csv")
+    assert result.returncode == 0
+    assert len((tmp_path / "links.csv").read_text().splitlines()) == 1 + 2 * 40
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["lp", "--node", "zz"], "there is no node zz in the graph"),
         (["lp", "--node", "n10", "-k", "36"], "there are 35 nodes that it is not linked to"),
         (["lp", "--node", "n10", "-k", "0"], "'-k'"),
-        (["lp"], "Missing option '--node'"),
+        (["lp"], "--node ID, --nodes FILE or --all, one of these"),
+        (["lp", "--node", "n10", "--all"], "--node ID, --nodes FILE or --all, one of these"),
+        (["lp", "--all", "--index", "tree"], "index='tree' is not known"),
+        (["lp", "--all", "--out", "links.txt"], "tables are written as .csv or .parquet"),
         (["gc", "--node", "1"], "within one graph"),
     ],
 )

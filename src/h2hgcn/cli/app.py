@@ -10,13 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from h2hgcn.cli.compare_command import compare
+from h2hgcn.cli.convert_command import convert
 from h2hgcn.cli.datasets_command import datasets
 from h2hgcn.cli.embed_command import embed
 from h2hgcn.cli.evaluate_command import evaluate
 from h2hgcn.cli.explore_command import explore
 from h2hgcn.cli.inspect_command import inspect
 from h2hgcn.cli.models_command import models
-from h2hgcn.cli.output import say
+from h2hgcn.cli.output import say, stderr, stdout
 from h2hgcn.cli.predict_command import predict
 from h2hgcn.cli.recommend_command import recommend
 from h2hgcn.cli.reproduce_command import reproduce
@@ -42,6 +43,7 @@ for command in (
     embed,
     explore,
     inspect,
+    convert,
     datasets,
     models,
 ):
@@ -75,6 +77,7 @@ def main() -> None:
     except (DataError, OSError, ArithmeticError, MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not _is_out_of_memory(error):
             raise
+        stdout.quiet = stderr.quiet = False  # of several processes one speaks, but each for what goes wrong with it
         say("error", "bold red", _message(error))
         sys.exit(1 if _is_failure(error) else 2)
 

@@ -1,7 +1,7 @@
 """``h2hgcn embed``: points of nodes in a file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,15 +17,18 @@ from h2hgcn.cli.graph_options import (
     Unlinked,
     Weights,
 )
-from h2hgcn.cli.output import stderr
+from h2hgcn.cli.output import progress_bar, stderr
 from h2hgcn.cli.output_files import Force, check_free
 from h2hgcn.cli.run_options import RunPath, open_other_graph, open_run
 from h2hgcn.errors import DataError
 
+if TYPE_CHECKING:
+    from h2hgcn.training import Run
+
 
 def embed(
     run: RunPath,
-    out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz or .csv.")],
+    out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz, .csv, or .npy for points alone.")],
     coordinates: Annotated[
         str | None,
         typer.Option(help="lorentz, poincare or klein; of Euclidean models euclidean.", show_default="of the model"),
@@ -56,8 +59,31 @@ def embed(
         opened, edges, features=features, labels=labels, weights=weights, directed=directed, source=source,
         target=target, header=header, unlinked=unlinked,
     )  # fmt: skip
+    count = (_stream if _is_large(opened, other, out) else _write)(opened, other, out, coordinates)
+    stderr.print(f"{count:,} points: {out}", soft_wrap=True)
+
+
+def _is_large(opened: "Run", other: Any, out: Path) -> bool:
+    """Whether points go to the file block by block: those of converted graphs, where the file allows for it."""
+    from h2hgcn.datasets.graph_file import FOLDER
+    from h2hgcn.embeddings.streams import STREAMED
+
+    if opened.task.name == "gc":
+        return False
+    suffix, graph = out.suffix.lower(), opened.data if other is None else other
+    return suffix == ".npy" or (suffix in STREAMED and FOLDER in graph)
+
+
+def _stream(opened: "Run", other: Any, out: Path, coordinates: str | None) -> int:
+    from h2hgcn.training.point_stream import stream_points
+
+    with progress_bar("rows of layers") as progress:
+        return stream_points(opened, other, out, coordinates, progress)
+
+
+def _write(opened: "Run", other: Any, out: Path, coordinates: str | None) -> int:
     from h2hgcn.training.artifacts import write_points
 
     points = opened.embeddings if other is None else opened.encode(other)
-    write_points(opened, points, opened.data if other is None else other, out, coordinates, overwrite=force)
-    stderr.print(f"{len(points):,} points: {out}", soft_wrap=True)
+    write_points(opened, points, opened.data if other is None else other, out, coordinates, overwrite=True)
+    return len(points)

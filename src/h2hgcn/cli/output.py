@@ -1,6 +1,8 @@
 """Where output goes: results to stdout, everything said beside them to stderr."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -29,6 +31,16 @@ def counted(number: int, noun: str) -> str:
 def starting() -> Status:
     """Shown on a terminal while PyTorch is imported, which takes seconds."""
     return stderr.status("starting")
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Shown on a terminal, and told how many of how many are done."""
+    from rich.progress import Progress
+
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def print_json(value: Any) -> None:

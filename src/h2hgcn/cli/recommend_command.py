@@ -1,25 +1,56 @@
-"""``h2hgcn recommend``: the likeliest missing links of a node."""
+"""``h2hgcn recommend``: the likeliest missing links of a node, of some, or of all."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from h2hgcn.cli.output import print_json, print_title, stdout
+from h2hgcn.cli.id_files import read_ids
+from h2hgcn.cli.output import print_json, print_title, progress_bar, stderr, stdout
+from h2hgcn.cli.output_files import Force, check_table, write_table
 from h2hgcn.cli.run_options import RunPath, open_run
+from h2hgcn.errors import DataError
+
+if TYPE_CHECKING:
+    from h2hgcn.training.run import Run
+
+_SHOWN_ROWS = 20
 
 
 def recommend(
     run: RunPath,
-    node: Annotated[str, typer.Option(help="The id of a node.")],
+    node: Annotated[str | None, typer.Option(help="The id of a node.")] = None,
+    nodes: Annotated[Path | None, typer.Option(help="A file of node ids.")] = None,
+    all_nodes: Annotated[bool, typer.Option("--all", help="All nodes.")] = False,
     k: Annotated[int, typer.Option("-k", "--count", help="How many.", min=1)] = 10,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="exact, or hnsw or ivf (extra scale), kept in the run's folder. Default: by the graph's size."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write: .csv or .parquet.")] = None,
+    force: Force = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the likeliest missing links of a node: near ones that it is not linked with.
+    """List the likeliest missing links of a node, of a file of nodes, or of all: near ones that are not linked.
 
-    Example: h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --node 7 -k 5
+    Examples: h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --node 7 -k 5;
+    h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --all --out links.parquet
     """
+    if (node is not None) + (nodes is not None) + all_nodes != 1:
+        raise DataError("say whose links: --node ID, --nodes FILE or --all, one of these")
+    if out is not None:
+        check_table(out, force)
     opened = open_run(run, with_data=False)
+    if node is not None and out is None and index is None:
+        _one(opened, node, k, json)
+        return
+    _many(opened, node, nodes, k, index, out, json)
+
+
+def _one(opened: "Run", node: str, k: int, json: bool) -> None:
     rows = opened.recommend(node, k)
     if json:
         print_json([row._asdict() for row in rows])
@@ -30,3 +61,36 @@ def recommend(
         probability = "-" if row.probability is None else f"{row.probability:.4f}"
         table.add_row(str(row.node), probability, f"{row.distance:.4f}")
     stdout.print(table)
+
+
+def _many(
+    opened: "Run", node: str | None, nodes: Path | None, k: int, index: str | None, out: Path | None, json: bool
+) -> None:
+    from h2hgcn.training.node_names import NodeNames
+    from h2hgcn.training.recommending import recommend_links_of
+
+    wanted: Any = None if node is None else [node]
+    if nodes is not None and opened.data is not None:
+        wanted = read_ids(nodes, NodeNames(opened.data).ids, "node")
+    with progress_bar("nodes") as progress:
+        columns = recommend_links_of(
+            opened, wanted, k, index, progress, lambda words: stderr.print(words, soft_wrap=True)
+        )
+    if out is not None:
+        write_table(out, columns)
+        stderr.print(f"{len(columns['node']):,} rows: {out}", soft_wrap=True)
+    plain = {name: column.tolist() for name, column in columns.items()} if json or out is None else {}
+    rows = list(zip(*plain.values(), strict=True))
+    if json:
+        print_json([dict(zip(plain, row, strict=True)) for row in rows])
+    elif out is None:
+        _print(list(plain), rows)
+
+
+def _print(names: list[str], rows: list[tuple[Any, ...]]) -> None:
+    table = Table(*names, box=None, header_style="bold", pad_edge=False)
+    for row in rows[:_SHOWN_ROWS]:
+        table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
+    stdout.print(table)
+    if len(rows) > _SHOWN_ROWS:
+        stderr.print(f"{len(rows):,} rows in all; --out FILE or --json has the others")

@@ -1,5 +1,6 @@
 """``h2hgcn train``: from a graph to a folder with a trained model, embeddings and a report."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +49,13 @@ def train(
     layers: Annotated[int | None, typer.Option(help="Number of convolutions.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Largest number of epochs.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    batch_size: Annotated[
+        str | None, typer.Option(help="Links or nodes of a step, auto or full.", show_default="auto")
+    ] = None,
+    fanout: Annotated[
+        str | None, typer.Option(help="Neighbours sampled at each hop, such as 15,10.", show_default="15,10,5,...")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads that prepare batches ahead.", show_default="0")] = None,
     protocol: Annotated[str | None, typer.Option(help="How data are split: clean, legacy, planetoid, ...")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights, batches and dropout.", show_default="0")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
@@ -67,6 +75,8 @@ def train(
     Examples: h2hgcn train --epochs 20;
     h2hgcn train --task nc --edges my.csv --labels y.csv --epochs 20 --set model.dropout=0.5
     """
+    is_first = os.environ.get("RANK", "0") == "0"
+    stdout.quiet = stderr.quiet = not is_first  # of several processes, one speaks
     with starting():
         from h2hgcn.experiments import read_experiment
         from h2hgcn.experiments.graph_choice import open_graph
@@ -81,7 +91,9 @@ def train(
         ),
         "task": given(name=task, protocol=protocol),
         "model": given(name=model, dim=dim, num_layers=layers),
-        "training": given(epochs=epochs, lr=lr, device=device),
+        "training": given(
+            epochs=epochs, lr=lr, device=device, batch_size=batch_size, fanout=fanout, workers=workers
+        ),
         **given(seed=seed),
     }  # fmt: skip
     experiment = read_experiment(merged(flags, *map(setting, settings or ())), config)
@@ -89,7 +101,7 @@ def train(
     opened = open_graph(experiment.graph, data)
     _announce(experiment, folder)
     run, resumed_from = _train(experiment, opened, folder, force, tensorboard)
-    if json:
+    if json and is_first:
         print_json({"folder": str(folder), "resumed_from": resumed_from, **run.result})
     elif run.finished:
         _print_result(run, folder, resumed_from)
@@ -116,7 +128,7 @@ def _train(
             run = fit(
                 experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
                 folder=folder, force=force, source=experiment.graph.options, tensorboard=tensorboard,
-                on_epoch=progress.update, should_stop=stop.wanted,
+                on_plan=_say_plan, on_epoch=progress.update, should_stop=stop.wanted,
             )  # fmt: skip
     except KeyboardInterrupt:
         again = command_that_goes_on(force)
@@ -125,6 +137,10 @@ def _train(
     if finished:
         stderr.print(f"finished already, in {folder}; --force trains anew", soft_wrap=True)
     return run, progress.resumed_from
+
+
+def _say_plan(plan: str) -> None:
+    stderr.print(plan, soft_wrap=True)
 
 
 def _announce(experiment: "Experiment", folder: Path) -> None:

@@ -13,8 +13,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from h2hgcn.datasets.named.collection import GraphCollection
+from h2hgcn.datasets.own.converted import is_converted, load_converted
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.tensor_files import Weights, read_tensors, write_tensors
+
+# The attribute that names the folder of a converted graph, and stands for all others in a saved one.
+FOLDER = "folder"
 
 
 def is_graph(data: Any) -> bool:
@@ -24,8 +28,11 @@ def is_graph(data: Any) -> bool:
 
 def save_graph(path: Path, graph: Data) -> None:
     """Writes all of a graph's attributes that are tensors, arrays of numbers or texts, or what JSON can hold; a
-    warning names others.
+    warning names others. Of a converted graph, which may be larger than memory, only its folder is named.
     """
+    if FOLDER in graph:
+        write_tensors(path, {}, {FOLDER: graph[FOLDER]})
+        return
     tensors, about, strange = _parts(graph)
     if strange:
         warnings.warn(f"{path} goes without the graph's {', '.join(strange)}, which it cannot hold", DataWarning, 2)
@@ -45,11 +52,19 @@ def keep_graph(path: Path, graph: Data) -> None:
 def load_saved_graph(path: Path, advice: str = "restore it from a copy") -> Data:
     """What ``save_graph`` wrote. ``advice`` is what to do if the file is damaged."""
     tensors, about = read_tensors(path, advice)
+    if FOLDER in about:
+        return _converted(path, about[FOLDER])
     try:
         values = {name: _READERS[kind](name, tensors) for name, kind in about["kinds"].items()}
         return Data(**about["values"], **values)
     except (KeyError, TypeError, AttributeError):
         raise DataError(f"{path} holds no graph, or one of another version of h2hgcn; {advice}") from None
+
+
+def _converted(path: Path, folder: str) -> Data:
+    if not is_converted(folder):
+        raise DataError(f"{path} names the converted graph {folder}, which is not there; put it back")
+    return load_converted(Path(folder))
 
 
 def fingerprint(data: Any) -> str:
@@ -73,7 +88,9 @@ def _add_graph(digest: Any, graph: Data) -> None:
     digest.update(json.dumps(about, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(str((name, tensor.dtype, tuple(tensor.shape))).encode())
-        plain = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        plain = tensor.detach().cpu().contiguous()  # no copy of what is mapped from a file
+        if plain.numel() <= 1:  # whose strides may be anything
+            plain = plain.clone(memory_format=torch.contiguous_format)
         digest.update(plain.view(-1).view(torch.uint8).numpy())
 
 
@@ -82,6 +99,8 @@ def _parts(graph: Data) -> tuple[Weights, dict[str, Any], list[str]]:
     tensors: Weights = {}
     kinds, values, strange = {}, {}, []
     for name, value in graph.to_dict().items():
+        if name == FOLDER:  # where a graph lies says nothing of what it holds
+            continue
         kind = _kind(value)
         if kind == "value":
             values[name] = value

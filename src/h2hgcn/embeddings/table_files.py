@@ -45,11 +45,15 @@ def is_coordinate(name: str) -> bool:
 
 
 def _write_parquet(path: Path, columns: pa.Table, points: Points, further: pa.Table, coordinates: str) -> None:
+    with atomic_write(path) as file:
+        pq.write_table(parquet_table(columns, points, further, coordinates), file)
+
+
+def parquet_table(columns: pa.Table, points: Points, further: pa.Table, coordinates: str) -> pa.Table:
+    """All columns, and which coordinates they hold."""
     dim = points.shape[1] - (coordinates == "lorentz")
     table = _joined(columns, points, further, coordinates)
-    table = table.replace_schema_metadata({"coordinates": coordinates, "dim": str(dim)})
-    with atomic_write(path) as file:
-        pq.write_table(table, file)
+    return table.replace_schema_metadata({"coordinates": coordinates, "dim": str(dim)})
 
 
 def _read_parquet(path: Path) -> Read:

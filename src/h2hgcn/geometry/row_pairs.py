@@ -77,10 +77,12 @@ class _LinkDistances(torch.autograd.Function):
             alias = points.view_as(points)
             return torch.autograd.grad(_gathered(alias, pairs), alias, grad, create_graph=True)[0], None
         scale = floored_reciprocal(sinh).mul_(distance).mul_(2).mul_(grad)
-        gradient = torch.zeros_like(points, memory_format=torch.contiguous_format)
-        arrays = (points.detach().contiguous(), pairs.contiguous(), norm, scale, gradient)
-        _add_gradients(*(tensor.numpy() for tensor in arrays))  # by one thread: two would add to the same row
-        return gradient, None
+        # each thread adds to rows of its own, which take no more memory than copies of the pairs' rows would
+        parts = min(torch.get_num_threads(), max(len(pairs) // max(len(points), 1), 1))
+        gradients = points.new_zeros(parts, *points.shape)
+        arrays = (points.detach().contiguous(), pairs.contiguous(), norm, scale, gradients)
+        run_on_rows(_add_gradients, (parts, len(pairs) // parts * points.shape[1]), *(x.numpy() for x in arrays))
+        return gradients[0] if parts == 1 else gradients.sum(0), None
 
 
 def _check_rows(pairs: Any, size: int) -> None:
@@ -131,7 +133,14 @@ def _chords(first: int, last: int, points: Any, pairs: Any, norm: Any, chord: An
 
 
 @compiled
-def _add_gradients(points: Any, pairs: Any, norm: Any, scale: Any, gradient: Any) -> None:
+def _add_gradients(first: int, last: int, points: Any, pairs: Any, norm: Any, scale: Any, gradients: Any) -> None:
+    for part in range(first, last):
+        start, end = len(pairs) * part // len(gradients), len(pairs) * (part + 1) // len(gradients)
+        _add_to(points, pairs[start:end], norm, scale[start:end], gradients[part])
+
+
+@compiled
+def _add_to(points: Any, pairs: Any, norm: Any, scale: Any, gradient: Any) -> None:
     """Differences are taken in float64, and added up in the points' own precision, of which twice as many fit in an
     instruction.
     """

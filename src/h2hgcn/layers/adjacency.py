@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -61,24 +61,40 @@ class Adjacency:
         ``"symmetric"``: ``w_ij / sqrt(d_i d_j)``, as in the authors' code; ``"uniform"``: ``w_ij``, as the paper
         writes it. Kept for the next call, unless gradients have to flow to the weights.
         """
-        return self._kept_matrix((neighbor_weights, dtype), lambda: self._weighted(neighbor_weights))
+        return self.kept_matrix(neighbor_weights, dtype)
 
     def gcn_matrix(self, dtype: torch.dtype) -> SparseMatrix:
         """The weights ``w_ij / sqrt(d_i d_j)`` of a graph convolution (Kipf and Welling 2017), self-loops included."""
-        return self._kept_matrix(("gcn", dtype), lambda: self.gcn_edges(self.weights.dtype)[1])
+        return self.kept_matrix("gcn", dtype)
 
     def mean_matrix(self, dtype: torch.dtype) -> SparseMatrix:
         """The weights of a mean over the neighbours of a node, without itself; 0 for one that has none."""
-        return self._kept_matrix(("mean", dtype), self._mean_weights)
+        return self.kept_matrix("mean", dtype)
 
-    def _kept_matrix(self, key: tuple[str, torch.dtype], values_of: Callable[[], Tensor]) -> SparseMatrix:
-        if key in self._matrices:
-            return self._matrices[key]
+    def kept_matrix(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
+        """The matrix of the ``values`` of a kind."""
+        if (kind, dtype) in self._matrices:
+            return self._matrices[kind, dtype]
         with torch.inference_mode(False):  # what is kept must serve training, too
-            matrix = self.with_values(values_of().to(key[1]))
+            matrix = self.with_values(self.values(kind, dtype))
         if not self.weights.requires_grad:
-            self._matrices[key] = matrix
+            self._matrices[kind, dtype] = matrix
         return matrix
+
+    def values(self, kind: str, dtype: torch.dtype) -> Tensor:
+        """A weight for each entry, of a kind: ``"symmetric"``, ``"uniform"``, ``"gcn"`` or ``"mean"``."""
+        if kind == "gcn":
+            return self.gcn_edges(self.weights.dtype)[1].to(dtype)
+        return (self._mean_weights() if kind == "mean" else self._weighted(kind)).to(dtype)
+
+    def steps(self, count: int) -> list[Adjacency]:
+        """What each of ``count`` layers works on; see ``first_rows``."""
+        return [self] * count
+
+    @cached_property
+    def loop_entries(self) -> Tensor:
+        """Which entry is the self-loop of each node."""
+        return (self.col == self._rows()).nonzero().squeeze(1)
 
     def edges(self, self_loops: bool = True) -> tuple[Tensor, Tensor]:
         """The graph as PyG's convolutions take it: sources and targets ``(2, edges)``, and weights.
@@ -108,8 +124,9 @@ class Adjacency:
     def with_values(self, values: Tensor) -> SparseMatrix:
         """A matrix with one value for each of the ``edges()``."""
         return SparseMatrix(
-            self.crow, self.col, values, self.transpose_crow, self.transpose_col, values[self.transpose_order]
-        )
+            self.crow, self.col, values, self.transpose_crow, self.transpose_col,
+            values.index_select(0, self.transpose_order),
+        )  # fmt: skip
 
     def _edge_list(self, self_loops: bool) -> tuple[Tensor, Tensor]:
         index = torch.stack([self.col.long(), self._rows()])
@@ -118,7 +135,7 @@ class Adjacency:
         kept = index[0] != index[1]
         return index[:, kept], self.weights[kept]
 
-    def _weighted(self, neighbor_weights: NeighborWeights) -> Tensor:
+    def _weighted(self, neighbor_weights: str) -> Tensor:
         weights = self.weights
         if neighbor_weights == "symmetric":
             # d_i is common to row i and goes with the division below
@@ -153,6 +170,11 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     adjacency = Adjacency(crow, col, weights, *transpose_pattern(crow, col))
     _check_row_sums(adjacency._row_sums(weights))
     return adjacency
+
+
+def first_rows(x: Any, graph: Adjacency) -> Any:
+    """What a layer takes of the rows that the one before it gave: of a sampled graph, each needs a first part."""
+    return x if x.shape[0] == graph.num_nodes else x[: graph.num_nodes]
 
 
 def adjacency_of(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:

@@ -29,7 +29,7 @@ class BlockDiagonal:
         adjacency = Adjacency(
             _pointers(self.lengths[nodes]), whole.col[entries] + node_shift, whole.weights[entries],
             _pointers(self.transpose_lengths[nodes]), whole.transpose_col[entries] + node_shift,
-            whole.transpose_order[entries] + entry_shift.repeat_interleave(entry_counts),
+            whole.transpose_order[entries] + entry_shift.repeat_interleave(entry_counts).int(),
         )  # fmt: skip
         return adjacency, nodes, torch.arange(len(graphs)).repeat_interleave(counts)
 

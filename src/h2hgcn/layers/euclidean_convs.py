@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv
 from torch_geometric.nn.inits import glorot, zeros
 
-from h2hgcn.layers.adjacency import Adjacency, NeighborWeights, check_neighbor_weights
+from h2hgcn.layers.adjacency import Adjacency, NeighborWeights, check_neighbor_weights, first_rows
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.sparse import sparse_matmul
 
@@ -31,7 +31,7 @@ class GCNLayer(nn.Module):
         zeros(self.bias)
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
-        return gcn_product(self.linear(x), adjacency, self.neighbor_weights) + self.bias
+        return gcn_product(self.linear(first_rows(x, adjacency)), adjacency, self.neighbor_weights) + self.bias
 
 
 class SAGELayer(nn.Module):
@@ -50,7 +50,7 @@ class SAGELayer(nn.Module):
         zeros(self.bias)
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
-        own, sent = self.linear(x).chunk(2, dim=1)
+        own, sent = self.linear(first_rows(x, adjacency)).chunk(2, dim=1)
         return own + sparse_matmul(adjacency.mean_matrix(sent.dtype), sent) + self.bias
 
 
@@ -72,7 +72,7 @@ class GATLayer(nn.Module):
         self.attention.reset_parameters()
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
-        points: Tensor = self.attention(self.linear(x), adjacency.edges()[0])
+        points: Tensor = self.attention(self.linear(first_rows(x, adjacency)), adjacency.edges()[0])
         return points
 
 
@@ -96,8 +96,8 @@ class SGCLayer(nn.Module):
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
         hidden = self.linear(x)
-        for _ in range(self.hops):
-            hidden = gcn_product(hidden, adjacency, self.neighbor_weights)
+        for graph in adjacency.steps(self.hops):
+            hidden = gcn_product(first_rows(hidden, graph), graph, self.neighbor_weights)
         return hidden + self.bias
 
 

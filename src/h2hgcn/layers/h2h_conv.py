@@ -79,15 +79,22 @@ class H2HConv(nn.Module):
         with full_precision(space):
             return convolve_to_points(time, space, *self._constants(space.dtype, adjacency))
 
+    @torch.no_grad()
+    def rows_step(self, time: Tensor, space: Tensor, rows: SparseMatrix) -> tuple[Tensor, Tensor]:
+        """``step`` for some rows of an adjacency's matrix, without gradients: for graphs that are too large at once."""
+        with full_precision(space):
+            return convolve(time, space, self._weight(space.dtype), rows, self.activation)
+
     def _convolve(self, points: Tensor, adjacency: Adjacency) -> Tensor:
         time, space = points.split([1, self.in_dim], dim=1)
         return self.last_step(time.squeeze(1), space, adjacency)
 
     def _constants(self, dtype: torch.dtype, adjacency: Adjacency) -> tuple[Tensor, SparseMatrix, BallActivation]:
+        return self._weight(dtype), adjacency.matrix(self.neighbor_weights, dtype), self.activation
+
+    def _weight(self, dtype: torch.dtype) -> Tensor:
         weight = self.linear.weight
-        if weight.dtype != dtype:
-            weight = stiefel.widened(weight).to(dtype)
-        return weight, adjacency.matrix(self.neighbor_weights, dtype), self.activation
+        return weight if weight.dtype == dtype else stiefel.widened(weight).to(dtype)
 
     def extra_repr(self) -> str:
         kinds = f"activation={self.activation.name!r}, neighbor_weights={self.neighbor_weights!r}"

@@ -83,10 +83,10 @@ def _convolved(
     time: Tensor, space: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation, joined: bool
 ) -> _Convolved:
     assert activation.slope is not None
-    rows = time.new_empty(ROW_NUMBERS, time.shape[0])
+    rows = time.new_empty(ROW_NUMBERS, matrix.crow.shape[0] - 1)
     sum_time = vector_product(matrix, time, out=rows[TIME])
-    # the transformation commutes with the sums: it comes where the sums are narrower
-    if weight.shape[0] == weight.shape[1]:
+    # the transformation commutes with the sums: it comes where the sums are narrower, or fewer
+    if weight.shape[0] == weight.shape[1] and rows.shape[1] == time.shape[0]:
         factor, out = space, space @ weight.mT
         sums = sum_space = csr_product(*matrix[:3], out)
         again = long_sums(sum_time, time, out, matrix)

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -41,14 +40,46 @@ def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
 def transpose_pattern(crow: Tensor, col: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Row pointers and columns of the transpose of a square matrix, and which entry each of its entries was.
 
-    SciPy counts where PyTorch would sort.
+    The loop counts where PyTorch would sort, and begins at once, which for small matrices SciPy's does not.
     """
+    parts = _transposed(crow.cpu().numpy(), col.cpu().numpy())
+    transpose_crow, transpose_col, order = (torch.from_numpy(part).to(crow.device) for part in parts)
+    return transpose_crow, transpose_col, order
+
+
+@compiled
+def _transposed(crow: Any, col: Any) -> Any:
     size = len(crow) - 1
-    numbers = np.arange(len(col), dtype=np.int32)
-    matrix = sp.csr_array((numbers, col.cpu().numpy(), crow.cpu().numpy()), shape=(size, size)).tocsc()
-    parts = (torch.from_numpy(part).to(crow.device) for part in (matrix.indptr, matrix.indices, matrix.data))
-    transpose_crow, transpose_col, order = parts
-    return transpose_crow.int(), transpose_col.int(), order.long()
+    pointers = np.zeros(size + 1, np.int32)
+    for entry in range(len(col)):
+        pointers[col[entry] + 1] += 1
+    for row in range(size):
+        pointers[row + 1] += pointers[row]
+    places = pointers[:-1].copy()
+    rows, order = np.empty(len(col), np.int32), np.empty(len(col), np.int32)
+    for row in range(size):
+        for entry in range(crow[row], crow[row + 1]):
+            place = places[col[entry]]
+            rows[place], order[place] = row, entry
+            places[col[entry]] += 1
+    return pointers, rows, order
+
+
+def divide_by_row_sums(crow: Tensor, values: Tensor) -> Tensor:
+    """Divides the entries of each row by their sum, in place; on the CPU."""
+    run_on_rows(_divide_rows, (len(crow) - 1, 1 + len(values) // max(len(crow) - 1, 1)), crow.numpy(), values.numpy())
+    return values
+
+
+@compiled
+def _divide_rows(first: int, last: int, crow: Any, values: Any) -> None:
+    for i in range(first, last):
+        row = values[crow[i] : crow[i + 1]]
+        total = 0.0
+        for entry in range(len(row)):
+            total += np.float64(row[entry])
+        for entry in range(len(row)):
+            row[entry] /= total
 
 
 # An operator of its own, so that torch.compile, which does not know CSR tensors, sees plain ones.

@@ -15,7 +15,8 @@ class Stack(nn.Module):
     """Layers from features, dense or sparse, to vectors; the last one has no activation.
 
     Args:
-        layers: Each is called with vectors and with whatever else the stack is called with, such as an adjacency.
+        layers: Each is called with vectors and with whatever else the stack is called with; of a list, with its own
+            item, such as the graph that a layer works on.
         activation: Between layers, any that PyG knows by name; None leaves it out.
         dropout: Of what enters a layer, but for the first.
         feature_dropout: Of the features.
@@ -40,7 +41,7 @@ class Stack(nn.Module):
         for k, layer in enumerate(self.layers):
             if k > 0:
                 hidden = F.dropout(self.activation(hidden), self.dropout, self.training)
-            hidden = layer(hidden, *rest)
+            hidden = layer(hidden, *(part[k] if isinstance(part, list) else part for part in rest))
         assert isinstance(hidden, Tensor)
         return hidden
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn.resolver import activation_resolver
 
-from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.adjacency import adjacency_of, first_rows
 from h2hgcn.layers.arguments import check_features, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
@@ -73,11 +73,11 @@ class EuclideanGNN(Pretrained):
         check_features(x, self.in_features)
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
         hidden: Any = dropped_features(x, self.feature_dropout, self.training)
-        for k, linear in enumerate(self.linears):
+        for k, (linear, graph) in enumerate(zip(self.linears, adjacency.steps(len(self.linears)), strict=True)):
             if k:
-                hidden = F.dropout(hidden, self.dropout, self.training)
+                hidden = F.dropout(first_rows(hidden, graph), self.dropout, self.training)
             messages = linear(hidden)
-            hidden = self.activation(sparse_matmul(adjacency.gcn_matrix(messages.dtype), messages))
+            hidden = self.activation(sparse_matmul(graph.gcn_matrix(messages.dtype), messages))
         return hidden
 
     def extra_repr(self) -> str:

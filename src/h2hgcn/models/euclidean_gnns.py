@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from h2hgcn.layers.adjacency import NeighborWeights, adjacency_of
+from h2hgcn.layers.adjacency import Adjacency, NeighborWeights, adjacency_of
 from h2hgcn.layers.arguments import check_sizes
 from h2hgcn.layers.euclidean_convs import GATLayer, GCNLayer, SAGELayer, SGCLayer
 from h2hgcn.layers.spaces import Space
@@ -26,8 +26,12 @@ class ConvolutionStack(Pretrained):
 
         ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned.
         """
-        points: Tensor = self.stack(x, adjacency_of(edge_index, edge_weight, x.shape[0]))
+        points: Tensor = self.stack(x, self._graphs(adjacency_of(edge_index, edge_weight, x.shape[0])))
         return points
+
+    def _graphs(self, adjacency: Adjacency) -> list[Adjacency]:
+        """What each layer works on."""
+        return adjacency.steps(len(self.stack.layers))
 
 
 class GCN(ConvolutionStack):
@@ -179,3 +183,6 @@ class SGC(ConvolutionStack):
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         self.dim = dim
         self.stack = Stack([SGCLayer(in_features, dim, num_layers, neighbor_weights)], None, 0.0, feature_dropout)
+
+    def _graphs(self, adjacency: Adjacency) -> list[Adjacency]:
+        return [adjacency]  # all hops are in one layer

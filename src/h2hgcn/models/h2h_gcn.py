@@ -11,7 +11,7 @@ from torch_geometric.nn.resolver import activation_resolver
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.activation import ActivationFunction
-from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.adjacency import adjacency_of, first_rows
 from h2hgcn.layers.arguments import check_features, check_shares
 from h2hgcn.layers.features import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.layers.h2h_conv import H2HConv
@@ -129,13 +129,18 @@ class H2HGCN(Pretrained):
 
         ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned.
         """
-        time, space = self._origin_map(x)
+        time, space = self.origin_map(x)
         adjacency = adjacency_of(edge_index, edge_weight, len(time))
-        *convs, last = list(self.convs) * self.num_layers if self.tied else self.convs
-        for conv in convs:
-            time, space = conv.step(time, space, adjacency)  # type: ignore[operator]
-        points: Tensor = last.last_step(time, space, adjacency)  # type: ignore[operator]
+        *convs, last = self.all_convs()
+        *graphs, graph = adjacency.steps(self.num_layers)
+        for conv, part in zip(convs, graphs, strict=True):
+            time, space = conv.step(first_rows(time, part), first_rows(space, part), part)
+        points: Tensor = last.last_step(first_rows(time, graph), first_rows(space, graph), graph)
         return points
+
+    def all_convs(self) -> list[Any]:
+        """The convolution of each layer; tied ones are one and the same."""
+        return list(self.convs) * self.num_layers if self.tied else list(self.convs)
 
     def tangents(self, x: Any) -> Tensor:
         """The vectors ``(n, dim)`` that enter the exponential map, before they are capped."""
@@ -156,7 +161,7 @@ class H2HGCN(Pretrained):
         hidden: Tensor = self.stem(features)
         return hidden
 
-    def _origin_map(self, x: Any) -> tuple[Tensor, Tensor]:
+    def origin_map(self, x: Any) -> tuple[Tensor, Tensor]:
         """The points of the features, as time and space; in the usual case with the activation in the same pass."""
         if not self._goes_straight():
             tangent = self.tangents(x)

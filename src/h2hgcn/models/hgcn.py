@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn.resolver import activation_resolver
 
-from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.adjacency import adjacency_of, first_rows
 from h2hgcn.layers.arguments import check_features, check_manifold, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.hgcn_conv import HGCNConv
@@ -117,10 +117,11 @@ class HGCN(Pretrained):
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
         *scales, last_scale = (unit_length(self.space) * (0.5 * self.log_curvatures).exp()).unbind()
         vectors: Any = dropped_features(x, self.feature_dropout, self.training)
-        for k, (conv, scale) in enumerate(zip(self.convs, scales, strict=True)):
+        graphs = adjacency.steps(len(self.convs))
+        for k, (conv, graph, scale) in enumerate(zip(self.convs, graphs, scales, strict=True)):
             if k:
-                vectors = F.dropout(vectors, self.dropout, self.training)
-            vectors = self.activation(conv(vectors, adjacency, scale))
+                vectors = F.dropout(first_rows(vectors, graph), self.dropout, self.training)
+            vectors = self.activation(conv(vectors, graph, scale))
         return points_of(vectors * last_scale, self.space)
 
     def extra_repr(self) -> str:

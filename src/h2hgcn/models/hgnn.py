@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.activation import resolve_activation
-from h2hgcn.layers.adjacency import adjacency_of
+from h2hgcn.layers.adjacency import adjacency_of, first_rows
 from h2hgcn.layers.arguments import check_features, check_manifold, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
@@ -87,12 +87,12 @@ class HGNN(Pretrained):
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
         unit, (first, *others) = unit_length(self.space), self.linears
         messages = first(dropped_features(x, self.feature_dropout, self.training))
-        matrix = adjacency.gcn_matrix(messages.dtype)
-        time, space = self._activated(sparse_matmul(matrix, messages) * unit)
-        for linear in others:
-            vectors = F.dropout(log_of_space(space), self.dropout, self.training)
+        start, *graphs = adjacency.steps(len(self.linears))
+        time, space = self._activated(sparse_matmul(start.gcn_matrix(messages.dtype), messages) * unit)
+        for linear, graph in zip(others, graphs, strict=True):
+            vectors = F.dropout(log_of_space(first_rows(space, graph)), self.dropout, self.training)
             # the unit of the vectors goes in and out of a linear map
-            time, space = self._activated(sparse_matmul(matrix, linear(vectors)))
+            time, space = self._activated(sparse_matmul(graph.gcn_matrix(messages.dtype), linear(vectors)))
         return in_coordinates(time, space, self.space)
 
     def _activated(self, tangent: Tensor) -> tuple[Tensor, Tensor]:

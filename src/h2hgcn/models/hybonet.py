@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.geometry import lorentz
-from h2hgcn.layers.adjacency import adjacency_of, check_neighbor_weights
+from h2hgcn.layers.adjacency import adjacency_of, check_neighbor_weights, first_rows
 from h2hgcn.layers.arguments import check_features, check_shares, check_sizes
 from h2hgcn.layers.boosted_linear import BoostedLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
@@ -84,11 +84,11 @@ class HyboNet(Pretrained):
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
         first, *others = self.linears
         time, space = first.of_features(dropped_features(x, self.feature_dropout, self.training))  # type: ignore[operator]
-        matrix = adjacency.matrix(self.neighbor_weights, space.dtype)
-        time, space = midpoint(time, space, matrix)
-        for linear in others:
-            time, space = linear(time, space)
-            time, space = midpoint(time, space, matrix)
+        start, *graphs = adjacency.steps(len(self.linears))
+        time, space = midpoint(time, space, start.matrix(self.neighbor_weights, space.dtype))
+        for linear, graph in zip(others, graphs, strict=True):
+            time, space = linear(first_rows(time, graph), first_rows(space, graph))
+            time, space = midpoint(time, space, graph.matrix(self.neighbor_weights, space.dtype))
         return lorentz.project(in_coordinates(time, space, self.space))
 
     def extra_repr(self) -> str:

@@ -94,11 +94,14 @@ class GraphClassification:
 class GraphProblem:
     """Graph classification on a collection that is split."""
 
+    sampling = None
+
     def __init__(self, task: GraphClassification, data: Any, split: GraphSplit) -> None:
         self.task = task
         self.data = data
         self.split = split
         self.selection_metric: str = task.selection
+        self.num_items = len(split.train)
         self.num_classes = int(data.num_classes)
         self.in_features = int(data.num_node_features)
         if not self.in_features:

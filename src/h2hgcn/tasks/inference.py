@@ -8,16 +8,24 @@ from torch import Tensor
 
 from h2hgcn.datasets import DataError
 from h2hgcn.layers import prepare_adjacency
+from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
+from h2hgcn.tasks.encoding import all_points
 from h2hgcn.tasks.features import listed, node_features
 from h2hgcn.tasks.graph_batches import batch_of, essence
 from h2hgcn.tasks.graph_classification import graph_logits
 from h2hgcn.tasks.problem import Model
+from h2hgcn.tasks.scaling import ScaledFeatures
 
 
 @torch.no_grad()
 def encode_nodes(model: Model, data: Any, task_name: str, in_features: int) -> Tensor:
     """Points of all nodes of a graph, known or new; all of its edges carry messages."""
+    return all_points(model, *encoder_inputs(model, data, task_name, in_features))
+
+
+def encoder_inputs(model: Model, data: Any, task_name: str, in_features: int) -> tuple[ScaledFeatures, Adjacency]:
+    """The features and the edges of a graph, known or new, where the model is."""
     check_edges(data)
     x = node_features(data, task_name, data.edge_index)
     if x.shape[1] != in_features:
@@ -29,8 +37,7 @@ def encode_nodes(model: Model, data: Any, task_name: str, in_features: int) -> T
         )
     device = next(model.parameters()).device
     adjacency = prepare_adjacency(data.edge_index, edge_weight_of(data), data.num_nodes)
-    points: Tensor = model.encoder(model.scaling(model.scaling.shaped(x).to(device)), adjacency.to(device))
-    return points
+    return ScaledFeatures(x).to(device), adjacency.to(device)
 
 
 @torch.no_grad()

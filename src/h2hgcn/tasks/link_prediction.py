@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,16 +13,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, EdgeSplit, split_edges
-from h2hgcn.datasets.splits.pairs import AbsentPairs
+from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs
 from h2hgcn.datasets.splits.splits import Protocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.options import NONE, conform, require
 from h2hgcn.tasks.edges import check_edges, check_some_weight
+from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import LinkHead
 from h2hgcn.tasks.metrics import link_metrics
 from h2hgcn.tasks.problem import Metrics, Model
+from h2hgcn.tasks.sampling import Sampling, batch_random
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
 from h2hgcn.tasks.trivial import trivial_link_scores
 
@@ -91,6 +94,7 @@ class LinkBatch(NamedTuple):
     messages: Any
     pairs: Tensor
     labels: Tensor
+    share: float = 1.0
 
 
 class LinkProblem:
@@ -114,6 +118,14 @@ class LinkProblem:
         self.absent = AbsentPairs(split.space, split.train)
         self.adjacency = prepare_adjacency(self.edge_index, weights, split.num_nodes)
         self.device = torch.device("cpu")
+        self.graph = self.adjacency  # stays on the CPU, where batches are drawn
+        self.sampling: Sampling | None = None
+
+    @property
+    def num_items(self) -> int:
+        """Training edges that are predicted in an epoch."""
+        share = self.task.message_share
+        return len(self.train_pairs) - (0 if share is None else self._num_messages(share))
 
     def to(self, device: torch.device | str) -> None:
         self.features, self.adjacency = self.features.to(device), self.adjacency.to(device)
@@ -123,16 +135,39 @@ class LinkProblem:
         return self.task._model(encoder, self.x)
 
     def batches(self, random: np.random.RandomState) -> Iterator[LinkBatch]:
-        pairs, messages = self.train_pairs, self.adjacency
+        pairs, messages = self.train_pairs, self.adjacency if self.sampling is None else self.graph
         if self.task.message_share is not None:
             order = self._order(random)
-            count = max(1, min(len(pairs) - 1, round(self.task.message_share * len(pairs))))
+            count = self._num_messages(self.task.message_share)
             messages = self._messages(order[:count])
             pairs = pairs[torch.from_numpy(order[count:])]
+        if self.sampling is not None:
+            yield from self._sampled(self.sampling, messages, pairs.numpy(), random)
+            return
         negatives = torch.from_numpy(self.absent.draw(self.task.negatives * len(pairs), random))
         labels = torch.cat([torch.ones(len(pairs)), torch.zeros(len(negatives))])
         pairs = torch.cat([pairs, negatives])
         yield LinkBatch(messages.to(self.device), pairs.to(self.device), labels.to(self.device))
+
+    def _sampled(
+        self, sampling: Sampling, messages: Adjacency, pairs: Pairs, random: np.random.RandomState
+    ) -> Iterator[LinkBatch]:
+        def batch(chosen: NDArray[np.int64], seed: int) -> LinkBatch:
+            links, count = chosen[sampling.mine], self.task.negatives * len(chosen)
+            negatives = self.absent.draw(count, batch_random(seed), sampling.mine)
+            ends = np.concatenate([pairs[links], negatives])
+            part, rows = sampling.neighborhoods(messages, ends, seed)
+            labels = torch.arange(len(ends)) < len(links)
+            return LinkBatch(part, torch.from_numpy(rows), labels.float(), len(ends) / (len(chosen) + count))
+
+        _ = messages.loop_entries  # before threads ask for them
+        for made in sampling.prepared(partial(batch, *share) for share in sampling.shares(len(pairs), random)):
+            yield LinkBatch(
+                made.messages.to(self.device), made.pairs.to(self.device), made.labels.to(self.device), made.share
+            )
+
+    def _num_messages(self, share: float) -> int:
+        return max(1, min(len(self.train_pairs) - 1, round(share * len(self.train_pairs))))
 
     def _order(self, random: np.random.RandomState) -> NDArray[np.int64]:
         """The training edges in a random order, those of weight 0 last: they would carry no message."""
@@ -149,15 +184,12 @@ class LinkProblem:
         )
         return prepare_adjacency(part.train_edge_index(), part.train_edge_weight(), self.split.num_nodes)
 
-    def points(self, model: Model, messages: Any = None) -> Tensor:
-        """The points of all nodes; messages go along the training edges unless others are given."""
-        points: Tensor = model.encoder(
-            self.features.of(model.scaling), self.adjacency if messages is None else messages
-        )
-        return points
+    def points(self, model: Model) -> Tensor:
+        """The points of all nodes; messages go along the training edges."""
+        return all_points(model, self.features, self.adjacency)
 
     def loss(self, model: Model, batch: LinkBatch) -> Tensor:
-        logits = model.head(self.points(model, batch.messages), batch.pairs, model.distance_scale)
+        logits = model.head(encoded(model, self.features, batch.messages), batch.pairs, model.distance_scale)
         weight = torch.where(batch.labels > 0, 1.0, 1 / self.task.negatives)
         return F.binary_cross_entropy_with_logits(logits, batch.labels.to(logits.dtype), weight.to(logits.dtype))
 

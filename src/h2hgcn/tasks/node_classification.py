@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -14,16 +15,18 @@ from torch.nn import functional as F
 from h2hgcn.datasets import DataError, NodeSplit, split_nodes
 from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.splits.nodes import node_labels
-from h2hgcn.datasets.splits.pairs import AbsentPairs, PairSpace, distinct_pairs
+from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs, PairSpace, distinct_pairs
 from h2hgcn.datasets.splits.splits import NodeProtocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
+from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import ClassHead, Classifier, LinkHead, NodeHead
 from h2hgcn.tasks.label_propagation import propagated_classes
 from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_classes
 from h2hgcn.tasks.problem import Metrics, Model
+from h2hgcn.tasks.sampling import Sampling, batch_random
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
 
 Selection = Literal["accuracy", "macro_f1", "f1"]
@@ -108,6 +111,20 @@ def _check_split(split: NodeSplit, labels: NDArray[np.int64], names: Sequence[An
         raise DataError(f"all training nodes have the class {name}; there is nothing to tell apart")
 
 
+class NodeBatch(NamedTuple):
+    """A graph, rows of its nodes and their classes, and pairs of rows: links first, then as many that are none."""
+
+    graph: Any
+    nodes: Tensor
+    y: Tensor
+    pairs: Tensor | None
+    share: float = 1.0
+
+    def to(self, device: torch.device) -> "NodeBatch":
+        graph, nodes, y = (part.to(device) for part in self[:3])
+        return NodeBatch(graph, nodes, y, None if self.pairs is None else self.pairs.to(device), self.share)
+
+
 class NodeProblem:
     """Node classification on a graph whose nodes are split."""
 
@@ -131,6 +148,13 @@ class NodeProblem:
             raise DataError("all pairs of nodes are linked, so links cannot be told from others; set link_weight=0")
         self.train = torch.from_numpy(split.train)
         self.weights = self._class_weights()
+        self.graph = self.adjacency  # stays on the CPU, where batches are drawn
+        self.sampling: Sampling | None = None
+
+    @property
+    def num_items(self) -> int:
+        """Nodes to train on."""
+        return len(self.split.train)
 
     def _class_weights(self) -> Tensor | None:
         if not self.task.class_weights:
@@ -146,27 +170,52 @@ class NodeProblem:
     def build(self, encoder: nn.Module) -> Model:
         return self.task._model(encoder, self.x, self.num_classes)
 
-    def batches(self, random: np.random.RandomState) -> Iterator[Tensor | None]:
-        if not self.task.link_weight or not len(self.edges):
-            yield None
+    def batches(self, random: np.random.RandomState) -> Iterator[NodeBatch]:
+        if self.sampling is not None:
+            yield from self._sampled(self.sampling, random)
             return
-        negatives = self.absent.draw(len(self.edges), random)
-        yield torch.from_numpy(np.concatenate([self.edges, negatives])).to(self.y.device)
+        pairs = None
+        if self.task.link_weight and len(self.edges):
+            negatives = self.absent.draw(len(self.edges), random)
+            pairs = torch.from_numpy(np.concatenate([self.edges, negatives])).to(self.y.device)
+        yield NodeBatch(self.adjacency, self.train, self.y[self.train], pairs)
+
+    def _sampled(self, sampling: Sampling, random: np.random.RandomState) -> Iterator[NodeBatch]:
+        """Nodes, and as many links drawn from all, with as many that are none."""
+
+        def batch(chosen: NDArray[np.int64], seed: int) -> NodeBatch:
+            nodes = self.split.train[chosen[sampling.mine]]
+            ends = np.concatenate(self._some_pairs(len(chosen), batch_random(seed), sampling.mine))
+            part, rows = sampling.neighborhoods(self.graph, np.concatenate([nodes, ends.ravel()]), seed)
+            numbers = torch.from_numpy(rows)
+            pairs = numbers[len(nodes) :].reshape(-1, 2) if len(ends) else None
+            y = self.y[torch.from_numpy(nodes).to(self.y.device)]
+            return NodeBatch(part, numbers[: len(nodes)], y, pairs, len(nodes) / len(chosen))
+
+        _ = self.graph.loop_entries  # before threads ask for them
+        for made in sampling.prepared(partial(batch, *share) for share in sampling.shares(self.num_items, random)):
+            yield made.to(self.y.device)
+
+    def _some_pairs(self, count: int, random: np.random.RandomState, only: slice) -> tuple[Pairs, Pairs]:
+        """Links and as many others, and ``only`` these of ``count``; none if there is no link term."""
+        if not self.task.link_weight or not len(self.edges):
+            return np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
+        links = self.edges[random.randint(0, len(self.edges), count)[only]]
+        return links, self.absent.draw(count, random, only)
 
     def points(self, model: Model) -> Tensor:
         """The points of all nodes."""
-        points: Tensor = model.encoder(self.features.of(model.scaling), self.adjacency)
-        return points
+        return all_points(model, self.features, self.adjacency)
 
-    def loss(self, model: Model, batch: Tensor | None) -> Tensor:
-        points = self.points(model)
-        logits = model.head(points.index_select(0, self.train), model.distance_scale)
+    def loss(self, model: Model, batch: NodeBatch) -> Tensor:
+        points = encoded(model, self.features, batch.graph)
+        logits = model.head(points.index_select(0, batch.nodes), model.distance_scale)
         weights = None if self.weights is None else self.weights.to(logits.dtype)
-        loss = F.cross_entropy(logits, self.y[self.train], weights)
-        if batch is not None:
+        loss = F.cross_entropy(logits, batch.y, weights)
+        if batch.pairs is not None:
             assert isinstance(model.head, NodeHead)
-            links = model.head.link_logits(points, batch, model.distance_scale)
-            labels = (torch.arange(len(batch), device=links.device) < len(self.edges)).to(links.dtype)
+            links = model.head.link_logits(points, batch.pairs, model.distance_scale)
+            labels = (torch.arange(len(links), device=links.device) < len(links) // 2).to(links.dtype)
             loss = loss + self.task.link_weight * F.binary_cross_entropy_with_logits(links, labels)
         return loss
 

@@ -49,18 +49,24 @@ class Task(Protocol):
 class Problem(Protocol):
     """A task on given data, split and ready. The loop asks it for batches, losses and metrics.
 
-    ``num_nodes`` are those that an encoder gets at once, about.
+    ``num_nodes`` are those that an encoder gets at once, about. Those of one graph have it as ``graph``, on the CPU,
+    say how many links or nodes they train on (``num_items``), and draw batches of it if they are given a ``sampling``.
     """
 
     task: Any
     split: Any
     in_features: int
     num_nodes: int
+    sampling: Any
     selection_metric: str
 
     @property
     def num_classes(self) -> int | None:
         """None where there are no classes."""
+
+    @property
+    def num_items(self) -> int:
+        """How many links, nodes or graphs there are to train on."""
 
     def to(self, device: torch.device | str) -> None:
         """Moves what batches are made of."""

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, get_args
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
@@ -15,6 +16,10 @@ _SPARSE_SHARE = 0.15
 
 # What "auto" takes for sparse, so that it leaves it raw. Not a matter of speed: a model depends on it.
 _MOSTLY_ZERO = 0.1
+
+
+# Numbers from which on features are neither copied nor scaled as a whole, and rows that are measured at once.
+_LARGE, _BLOCK = 1 << 27, 1 << 16
 
 
 class FeatureScaling(nn.Module):
@@ -43,8 +48,9 @@ class FeatureScaling(nn.Module):
             return
         if scaling in ("standard", "auto"):
             _refuse_sparse(x)
-            self.mean.copy_(x.double().mean(0))
-            self.scale.copy_(_standard_scale(x.double(), length))
+            mean, scale = _measured(x, length)
+            self.mean.copy_(mean)
+            self.scale.copy_(scale)
 
     def forward(self, x: Any) -> Any:
         if self.scaling == "raw" or (self.scaling == "auto" and not self.needs_dense()):
@@ -87,6 +93,7 @@ class ScaledFeatures:
     def __init__(self, x: Any) -> None:
         self.x = x
         self._scaled: tuple[FeatureScaling, Any] | None = None
+        self._by_row: sp.csr_array | None = None
 
     def to(self, device: torch.device | str) -> "ScaledFeatures":
         return ScaledFeatures(self.x.to(device))
@@ -95,17 +102,43 @@ class ScaledFeatures:
         """What ``scaling`` makes of them."""
         if self._scaled is None or self._scaled[0] is not scaling:
             self._scaled = (scaling, scaling(scaling.shaped(self.x)))
+            self._by_row = None
         return self._scaled[1]
 
+    def rows(self, scaling: FeatureScaling, nodes: Tensor | slice) -> Any:
+        """Those of some nodes; sparse ones as a SciPy matrix."""
+        if not _is_sparse(self.x) and self.x.numel() > _LARGE and not _is_sparse(scaling.shaped(self.x[:_BLOCK])):
+            return scaling(self.x[nodes] if isinstance(nodes, slice) else self.x.index_select(0, nodes))
+        whole = self.of(scaling)
+        if not _is_sparse(whole):
+            return whole[nodes] if isinstance(nodes, slice) else whole.index_select(0, nodes.to(whole.device))
+        if self._by_row is None:
+            coo = whole.to_sparse_coo().coalesce().cpu()
+            self._by_row = sp.csr_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(coo.shape))
+        return self._by_row[nodes if isinstance(nodes, slice) else nodes.numpy()]
 
-def _standard_scale(x: Tensor, length: float) -> Tensor:
+
+def _measured(x: Tensor, length: float) -> tuple[Tensor, Tensor]:
+    """Mean and scale of columns, in double precision; large features block by block."""
+    if x.numel() <= _LARGE:
+        whole = x.double()
+        return whole.mean(0), _standard_scale(whole.std(0, correction=0), whole.abs().amax(0), length)
+    blocks = x.split(_BLOCK)
+    mean = sum(block.double().sum(0) for block in blocks) / len(x)
+    square = sum((block.double() - mean).square().sum(0) for block in blocks) / len(x)
+    largest = torch.stack([block.abs().amax(0) for block in blocks]).amax(0).double()
+    assert isinstance(mean, Tensor)
+    assert isinstance(square, Tensor)
+    return mean, _standard_scale(square.sqrt(), largest, length)
+
+
+def _standard_scale(deviation: Tensor, largest: Tensor, length: float) -> Tensor:
     """What columns are multiplied with: 0 for one that is constant as far as single precision can tell, whatever its
     unit.
     """
     single = torch.finfo(torch.float32)
-    deviation = x.std(0, correction=0)
-    scale = length / (deviation * x.shape[1] ** 0.5)
-    return torch.where((deviation > single.eps * x.abs().amax(0)) & (scale < single.max), scale, 0.0)
+    scale = length / (deviation * len(deviation) ** 0.5)
+    return torch.where((deviation > single.eps * largest) & (scale < single.max), scale, 0.0)
 
 
 def _refuse_sparse(x: Any) -> None:

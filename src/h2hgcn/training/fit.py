@@ -1,6 +1,7 @@
 """From a task and data to a trained model, without ever losing work."""
 
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
 from h2hgcn.tasks.problem import Model, Problem, Task
 from h2hgcn.training.artifacts import coordinates_of
+from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import EncoderFactory, build_model
 from h2hgcn.training.description import describe
 from h2hgcn.training.doubts import doubts_about
@@ -26,6 +28,7 @@ from h2hgcn.training.loading import load_run
 from h2hgcn.training.loop import EpochReport, evaluate, is_over, train
 from h2hgcn.training.node_names import NodeNames
 from h2hgcn.training.optimizers import StiefelOptimizer, build_optimizer
+from h2hgcn.training.ranks import Ranks, joined_ranks
 from h2hgcn.training.run import Run
 from h2hgcn.training.seeds import torch_seeded
 from h2hgcn.training.settings import TrainingSettings
@@ -55,6 +58,7 @@ def fit(
     force: bool = False,
     source: dict[str, Any] | None = None,
     tensorboard: bool = False,
+    on_plan: Callable[[str], None] | None = None,
     on_epoch: Callable[[EpochReport, TrainingState], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
@@ -70,6 +74,7 @@ def fit(
         force: Whether a run in ``folder`` may be replaced.
         source: Where the data came from, for the record.
         tensorboard: Whether curves also go to ``folder/tensorboard``.
+        on_plan: Called once with what a step of training sees, in words: the whole graph, or batches of it.
         on_epoch: Called after every epoch.
         should_stop: Asked before every epoch; if it says so, the state is saved and the run returned as it is.
     """
@@ -88,16 +93,26 @@ def fit(
     problem = task.bind(data)
     built = build_model(model, problem, settings, seed)
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
-    training = _Training(problem, built, settings, seed, on_epoch, should_stop)
-    with limited_threads(settings.threads, problem.num_nodes * built.dim):
+    with (
+        limited_threads(settings.threads, problem.num_nodes * built.dim),
+        joined_ranks(settings.torch_device()) as ranks,
+    ):
+        plan = plan_batches(settings, problem, built.encoder, built.dim, ranks)
+        problem.sampling = plan.sampling
+        if on_plan is not None:
+            on_plan(plan.reason)
+        training = _Training(problem, built, settings, seed, on_epoch, should_stop, ranks)
         if folder is None:
             return training.run(task, data, config)
+        if not ranks.first:
+            return training.follow(task, data, config)
         place = RunFolder(folder)
         with place.locked():
             place.prepare(config, force)
             if is_graph(data):
                 keep_graph(place.graph, data)
-            if place.read_result() is not None:
+            result = ranks.from_first(place.read_result)
+            if result is not None:
                 run = load_run(folder, data, lambda in_features: built.encoder, str(settings.torch_device()))
                 run.complete(place)
                 return run
@@ -116,7 +131,9 @@ class _Training:
         seed: int,
         on_epoch: Callable[[EpochReport, TrainingState], None] | None,
         should_stop: Callable[[], bool],
+        ranks: Ranks,
     ) -> None:
+        self.ranks = ranks
         self.problem, self.model, self.settings, self.seed = problem, model, settings, seed
         self.on_epoch, self.should_stop = on_epoch, should_stop
         self.optimizer: StiefelOptimizer = build_optimizer(
@@ -132,11 +149,25 @@ class _Training:
     def keep_in(self, folder: RunFolder, tensorboard: bool) -> None:
         """Goes on from what the folder holds, and writes there."""
         self.folder = folder
+        self.ranks.from_first(lambda: folder.checkpoint.read_bytes() if folder.checkpoint.exists() else None)
         if folder.checkpoint.exists():
             self.state = load_checkpoint(folder.checkpoint, self.model, self.optimizer)
         self.history = folder.read_history(self.state.metrics_bytes)
         if tensorboard:
             self.curves = TensorBoardCurves(folder.tensorboard, self.state.epoch + 1)
+
+    def follow(self, task: Task, data: Any, config: dict[str, Any]) -> Run:
+        """Trains beside the first process, which keeps the folder, from where that stands; writes nothing."""
+        result: dict[str, Any] | None = self.ranks.from_first(lambda: None)
+        if result is not None:
+            return Run(self.model, task, config, result, [], data, self.problem)
+        checkpoint: bytes | None = self.ranks.from_first(lambda: None)
+        if checkpoint is not None:
+            with tempfile.TemporaryDirectory() as scratch:
+                path = Path(scratch) / "checkpoint.safetensors"
+                path.write_bytes(checkpoint)
+                self.state = load_checkpoint(path, self.model, self.optimizer)
+        return self.run(task, data, config)
 
     def run(self, task: Task, data: Any, config: dict[str, Any]) -> Run:
         if config["model"].get("own") and not self.state.epoch:
@@ -146,7 +177,7 @@ class _Training:
             with metrics as self.metrics:
                 train(
                     self.problem, self.model, self.optimizer, self.settings, self.seed, self.state, self._after_epoch,
-                    self.should_stop,
+                    self.should_stop, self.ranks,
                 )  # fmt: skip
                 self._save()
         finally:
@@ -155,7 +186,8 @@ class _Training:
         finished = is_over(self.state, self.settings)
         if self.state.best_weights:
             self.model.load_state_dict(self.state.best_weights)
-        result = _result_of(self.state, self.problem, self.model.eval(), finished)
+        self.model.eval()
+        result = self.ranks.from_first(lambda: _result_of(self.state, self.problem, self.model, finished))
         folder = None if self.folder is None else self.folder.path
         run = Run(self.model, task, config, result, self.history, data, self.problem, folder)
         if finished and self.folder is not None:

@@ -26,7 +26,7 @@ _RESULT_KINDS: dict[str, Any] = {
 }  # fmt: skip
 _RESTORE = "restore it, or train again"
 # Settings that the result does not depend on.
-_FREE = ("checkpoint_seconds",)
+_FREE = ("checkpoint_seconds", "workers")
 
 
 class BusyFolderError(DataError):
@@ -47,6 +47,7 @@ class RunFolder:
         self.result = self.path / "result.json"
         self.checkpoint = self.path / "checkpoint" / "latest.safetensors"
         self.tensorboard = self.path / "tensorboard"
+        self.index = (self.path / "index.json", self.path / "index.faiss")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -182,7 +183,10 @@ class RunFolder:
 
     def _files(self) -> tuple[Path, ...]:
         """What a run writes, except for the configuration; the result first, which says that the others are whole."""
-        return (self.result, self.report, self.embeddings, self.model, self.graph, self.metrics, self.checkpoint)
+        return (
+            self.result, *self.index, self.report, self.embeddings, self.model, self.graph, self.metrics,
+            self.checkpoint,
+        )  # fmt: skip
 
     def _clear(self) -> None:
         """Deletes what a run wrote, and nothing else. The configuration stays, so that a crash leaves a run."""

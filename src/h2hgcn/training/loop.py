@@ -13,6 +13,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.tasks.problem import Metrics, Model, Problem
 from h2hgcn.training.optimizers import StiefelOptimizer
+from h2hgcn.training.ranks import ALONE, Ranks
 from h2hgcn.training.seeds import epoch_random, torch_seeded
 from h2hgcn.training.settings import TrainingSettings
 from h2hgcn.training.state import TrainingState
@@ -49,6 +50,7 @@ def train(
     state: TrainingState,
     after_epoch: Callable[[EpochReport], None],
     should_stop: Callable[[], bool] = lambda: False,
+    ranks: Ranks = ALONE,
 ) -> None:
     """Trains from ``state`` on, which is kept up to date; ``after_epoch`` is called when an epoch is over and counted.
 
@@ -56,7 +58,7 @@ def train(
     """
     rates = [group["lr"] for group in optimizer.param_groups]
     device = next(model.parameters()).device
-    while not is_over(state, settings) and not should_stop():
+    while not is_over(state, settings) and not ranks.from_first(should_stop):
         start = time.perf_counter()
         factor = settings.rate_factor(state.epoch)
         for group, rate in zip(optimizer.param_groups, rates, strict=True):
@@ -64,9 +66,9 @@ def train(
         with _watched(model, state.epoch + 1):
             with torch_seeded(seed, state.epoch, device):
                 random = epoch_random(seed, state.epoch)
-                loss = _run_epoch(problem, model, optimizer, settings, problem.batches(random))
+                loss = run_epoch(problem, model, optimizer, settings, problem.batches(random), ranks)
             due = (state.epoch + 1) % settings.eval_every == 0 or state.epoch + 1 == settings.epochs
-            val = evaluate(problem, model, "val") if due else None
+            val = ranks.from_first(lambda: evaluate(problem, model, "val")) if due else None
         state.epoch += 1
         if val is not None:
             state.improve(val, problem.selection_metric, model)
@@ -94,8 +96,13 @@ def evaluate(problem: Problem, model: Model, part: str) -> Metrics:
         model.train(training)
 
 
-def _run_epoch(
-    problem: Problem, model: Model, optimizer: StiefelOptimizer, settings: TrainingSettings, batches: Iterable[Any]
+def run_epoch(
+    problem: Problem,
+    model: Model,
+    optimizer: StiefelOptimizer,
+    settings: TrainingSettings,
+    batches: Iterable[Any],
+    ranks: Ranks = ALONE,
 ) -> float:
     """The mean loss of an epoch."""
     if not model.training:
@@ -107,6 +114,7 @@ def _run_epoch(
         loss = problem.loss(model, batch)
         _check_finite("the loss", loss)
         loss.backward()
+        loss = ranks.add_up(parameters, loss.detach(), getattr(batch, "share", 1.0))
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         norm = get_total_norm(gradients)
         _check_finite("the norm of the gradient", norm)

@@ -107,14 +107,14 @@ class Run:
 
         For link prediction, messages went along the training edges alone, as they did when the model was evaluated.
         """
-        with self._threads(self.problem.num_nodes), torch.no_grad():
+        with self.threads(self.problem.num_nodes), torch.no_grad():
             return self.problem.points(self.model).cpu()
 
     def evaluate(self, part: str = "test") -> dict[str, float]:
         """The metrics on ``"val"`` or ``"test"``, computed anew."""
         if part not in ("val", "test"):
             raise DataError(f"part={part!r} is not known; use 'val' or 'test'")
-        with self._threads(self.problem.num_nodes):
+        with self.threads(self.problem.num_nodes):
             return evaluate(self.problem, self.model, part)
 
     def predict(self, what: Any = None, data: Any = None) -> Tensor:
@@ -142,13 +142,17 @@ class Run:
 
     def encode(self, data: Any) -> Tensor:
         """Points of the nodes of another graph, all of whose edges carry messages."""
+        self.check_fits(data)
+        with self.threads(_num_rows(data)):
+            return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"]).cpu()
+
+    def check_fits(self, data: Any) -> None:
+        """Raises unless points of another graph can be computed: by its kind, and by the names of its features."""
         self.check_inductive()
         if not is_graph(data):
             raise DataError(f"data is a {type(data).__name__}; pass one graph: PyG's Data")
         if self.data is not None:
             check_same_columns(self.data, data)
-        with self._threads(_num_rows(data)):
-            return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"]).cpu()
 
     def check_inductive(self) -> None:
         """Raises if the model knows the nodes of its own graph alone."""
@@ -207,10 +211,10 @@ class Run:
             chosen = _numbered(collection, chosen)
         if not chosen or not all(map(is_graph, chosen)):
             raise DataError("pass a graph, a list of graphs or of their numbers, or a collection: PyG's Data")
-        with self._threads(max(map(_num_rows, chosen))):
+        with self.threads(max(map(_num_rows, chosen))):
             return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
 
-    def _threads(self, num_nodes: int) -> AbstractContextManager[None]:
+    def threads(self, num_nodes: int) -> AbstractContextManager[None]:
         """As many threads as training has for so many nodes."""
         return limited_threads(settings_from(self.config["training"]).threads, num_nodes * self.model.dim)
 

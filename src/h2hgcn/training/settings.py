@@ -17,6 +17,9 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 # Beyond it, the optimisers' own arithmetic overflows in float32.
 _LARGEST = 1e30
 
+# As a number of neighbours to sample.
+ALL_NEIGHBORS = -1
+
 # More than any machine has; where the system grants no more threads, PyTorch ends the process.
 _MOST_THREADS = 1024
 
@@ -41,6 +44,11 @@ class TrainingSettings:
         threads: Of PyTorch on the CPU. None takes one for small graphs, whose operations are too short to be shared out
             (and slow down many times over where other programs are busy), and all of them for others; four for each
             processor at most.
+        batch_size: Links or nodes of a step, whose neighbourhoods are sampled; ``"full"`` takes the whole graph at
+            every step; ``"auto"`` does so unless the graph is large. Evaluation is exact in any case.
+        fanout: How many neighbours are sampled for each node, one number a layer, the first for the nodes of a batch,
+            such as ``"15,10"``; -1 takes all. None takes 15, 10, and 5 for further layers.
+        workers: Threads that prepare batches ahead; the result does not depend on them.
         checkpoint_seconds: Least time between two checkpoints; the result does not depend on it.
     """
 
@@ -58,6 +66,9 @@ class TrainingSettings:
     dtype: Dtype = "float32"
     device: Device = "auto"
     threads: int | None = None
+    batch_size: int | Literal["auto", "full"] = "auto"
+    fanout: str | None = None
+    workers: int = 0
     checkpoint_seconds: float = 5.0
 
     def __post_init__(self) -> None:
@@ -71,6 +82,26 @@ class TrainingSettings:
         require(self, "training", rates, lambda value: 0 < value <= _LARGEST, f"must be positive, {_LARGEST:g} at most")
         others = ("weight_decay", "checkpoint_seconds")
         require(self, "training", others, lambda value: 0 <= value < math.inf, "must be 0 or more")
+
+        require(self, "training", ("workers",), lambda n: 0 <= n <= _MOST_THREADS, f"must be 0 to {_MOST_THREADS}")
+        fits = {"auto", "full"}
+        require(self, "training", ("batch_size",), lambda n: n in fits or n >= 1, "must be at least 1, auto or full")
+        self.fanout_numbers()
+
+    def fanout_numbers(self) -> tuple[int, ...] | None:
+        """The numbers of ``fanout``."""
+        if self.fanout is None:
+            return None
+        try:
+            numbers = tuple(int(part) for part in self.fanout.split(","))
+        except ValueError:
+            numbers = (0,)
+        if any(number < 1 and number != ALL_NEIGHBORS for number in numbers):
+            raise DataError(
+                f"training.fanout={self.fanout!r} must be whole numbers with commas between them, such as 15,10: "
+                f"how many neighbours at each hop, at least 1, or {ALL_NEIGHBORS} for all"
+            )
+        return numbers
 
     def rate_factor(self, epoch: int) -> float:
         """What learning rates are multiplied with in an epoch, the first of which is 0."""

@@ -1,8 +1,7 @@
 """Compiled generators of random graphs, as networkx defines them, with random numbers of their own.
 
 A graph depends on nothing but the numbers it is seeded with: neither on the machine, nor on numba's or NumPy's streams,
-nor on what was drawn before. The random numbers are SplitMix64's (Steele, Lea and Flood 2014), whose state is one
-word, here in an array of one so that the loops can change it. Only integers and comparisons decide.
+nor on what was drawn before. Only integers and comparisons decide.
 """
 
 from typing import Any
@@ -11,44 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.compiled import compiled
-
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_11, _27, _30, _31, _32 = (np.uint64(bits) for bits in (11, 27, 30, 31, 32))
+from h2hgcn.splitmix import random_below, random_uniform
 
 Adjacency = NDArray[np.uint8]
-
-
-@compiled
-def random_word(state: Any) -> Any:
-    """The next 64 random bits."""
-    state[0] += _STEP
-    word = state[0]
-    word = (word ^ (word >> _30)) * _FIRST_FACTOR
-    word = (word ^ (word >> _27)) * _SECOND_FACTOR
-    return word ^ (word >> _31)
-
-
-@compiled
-def random_state(*seeds: int) -> Any:
-    """The state of a stream of its own for every choice of numbers."""
-    state = np.zeros(1, np.uint64)
-    for seed in seeds:
-        state[0] = random_word(state) ^ np.uint64(seed)
-    state[0] = random_word(state)
-    return state
-
-
-@compiled
-def random_below(bound: int, state: Any) -> int:
-    """An integer from 0 to ``bound - 1``; for bounds of a few thousand its bias is a millionth."""
-    return np.int64(((random_word(state) >> _32) * np.uint64(bound)) >> _32)  # type: ignore[return-value]
-
-
-@compiled
-def random_uniform(state: Any) -> float:
-    """A number in [0, 1), a multiple of 2⁻⁵³."""
-    return np.float64(random_word(state) >> _11) * 2.0**-53
 
 
 @compiled

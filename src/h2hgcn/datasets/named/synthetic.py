@@ -33,12 +33,10 @@ from h2hgcn.datasets.named.random_graphs import (
     barabasi_albert,
     erdos_renyi,
     pack_triangle,
-    random_below,
-    random_state,
-    random_uniform,
     unpack_edges,
     watts_strogatz,
 )  # fmt: skip
+from h2hgcn.splitmix import random_below, random_state, random_uniform
 
 KINDS = ("erdos-renyi", "watts-strogatz", "barabasi-albert")
 MAX_DEGREE = 1000

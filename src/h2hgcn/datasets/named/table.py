@@ -75,6 +75,12 @@ def _tu(name: str, root: Root) -> GraphCollection:
     return load_tu(name, root)
 
 
+def _hyperbolic(num_edges: int, root: Root) -> Data:
+    from h2hgcn.datasets.named.hyperbolic import generate_hyperbolic
+
+    return generate_hyperbolic(num_edges)
+
+
 def _synthetic(root: Root) -> GraphCollection:
     from rich.console import Console
     from rich.progress import Progress
@@ -134,6 +140,15 @@ DATASETS = {
         planetoid_files("pubmed"),
         {"lp": "legacy", "nc": "planetoid"},
     ),
+    **{
+        f"hyperbolic-{name}": NamedDataset(
+            "random graph with a hidden hierarchy, generated",
+            f"{num_edges // 10:,} nodes, about {num_edges:,} edges",
+            ("lp", "nc"),
+            partial(_hyperbolic, num_edges),
+        )
+        for name, num_edges in (("10k", 10_000), ("100k", 100_000), ("1m", 1_000_000), ("10m", 10_000_000))
+    },
     "synthetic": NamedDataset(
         "HGNN's random graphs of three kinds, generated",
         "18,000 graphs",

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.datasets.own.edge_list import EdgeList
+from h2hgcn.datasets.own.streams import TableStream
 from h2hgcn.datasets.own.tables import FileTable, Ids, shown
 from h2hgcn.errors import DataError
 
@@ -33,7 +34,7 @@ def edges_from_table(
     edges = EdgeList(ids, sources, targets, file.where, str(file.path), notes=notes)
     if header is False:
         _refuse_forgotten_header(file, edges)
-    column = _weight_column(file, weights, {source, target})
+    column = weight_column(file, weights, {source, target})
     if column is not None:
         edges.weights = _weights(file, column)
         if not isinstance(weights, str):
@@ -48,7 +49,7 @@ def edges_from_table(
     return edges
 
 
-def end_columns(file: FileTable) -> tuple[int, int]:
+def end_columns(file: FileTable | TableStream) -> tuple[int, int]:
     """The columns that are called source and target, in any of their names, else the first two."""
     names = [name.lower() for name in file.columns]
     source = next((names.index(name) for name in _SOURCE_NAMES if name in names), None)
@@ -88,7 +89,8 @@ def _refuse_forgotten_header(file: FileTable, edges: EdgeList) -> None:
         )
 
 
-def _weight_column(file: FileTable, weights: str | bool | None, used: set[int]) -> int | None:
+def weight_column(file: FileTable | TableStream, weights: str | bool | None, used: set[int]) -> int | None:
+    """The column that is named, or called so, or the third of three without a header; none if ``weights`` is False."""
     if weights is False:
         return None
     if isinstance(weights, str):
@@ -100,7 +102,7 @@ def _weight_column(file: FileTable, weights: str | bool | None, used: set[int]) 
         return named[0] if named else None
     if len(file.columns) == 3:
         third = next(k for k in range(3) if k not in used)
-        return None if file.column(third).is_empty() else third
+        return None if isinstance(file, FileTable) and file.column(third).is_empty() else third
     if weights is True:
         raise DataError(f"{file.path} has {len(file.columns)} columns; name the one that holds the weights")
     return None

@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.datasets.own.converted import is_converted, load_converted
 from h2hgcn.datasets.own.edge_list import EdgeList
 from h2hgcn.datasets.own.edge_sources import read_edges_from
 from h2hgcn.datasets.own.node_features import feature_tensor
@@ -51,9 +52,13 @@ def load_graph(
         header: Whether a delimited file of edges has one; None finds out.
         unlinked: What to do with nodes that have features or labels but no edge.
 
+    The folder of a converted graph (``convert_graph``) is mapped into memory, and goes without the other arguments.
     Self-loops and repeated edges are left out. What was left out, made up or taken for granted is in ``notes``, and
     said once as a ``DataWarning``. Node ids, integers or texts, are sorted; ``node_ids[i]`` is the id of node ``i``.
     """
+    if is_converted(edges):
+        _check_alone(edges, features, labels, weights, directed, columns, header)
+        return load_converted(Path(edges))
     if unlinked not in ("error", "keep", "drop"):
         raise DataError(f"unlinked={unlinked!r} is not known; use 'error', 'keep' or 'drop'")
     source = read_edges_from(edges, weights, columns, header)
@@ -77,6 +82,11 @@ def load_graph(
     for note in notes:
         warnings.warn(f"{source.origin}: {note}", DataWarning, stacklevel=2)
     return data
+
+
+def _check_alone(edges: Any, *others: Any) -> None:
+    if any(other is not None for other in others):
+        raise DataError(f"{edges} is a converted graph, which has all that belongs to it; name nothing else")
 
 
 def _nodes(source: EdgeList, values: list[NodeValues], unlinked: Unlinked) -> Ids:

@@ -5,26 +5,26 @@ from pathlib import Path
 
 from h2hgcn.datasets.own.tables import FileTable, Ids, read_table
 
-_ID_NAMES = frozenset({"id", "ids", "node", "node_id", "nodeid", "name"})
+ID_NAMES = frozenset({"id", "ids", "node", "node_id", "nodeid", "name"})
 _SHOWN_NAMES = 5
 
 
 def read_node_table(path: Path, known: Ids | None, names: frozenset[str] = frozenset()) -> tuple[FileTable, list[str]]:
     """A table, and what is to be said of it. ``known`` are the ids of the edges; ``names`` are found in headers."""
-    file = read_table(path, known_names=_ID_NAMES | names)
+    file = read_table(path, known_names=ID_NAMES | names)
     if not file.header_guessed or known is None:
         return file, []
     told = _told_by_ids(file, set(map(str, known.tolist())))
     if not told.has_header:
         doubt = [f"the first line of {path} is taken for a row, not for a header"] if file.has_header else []
         return told, doubt
-    if told.columns[id_column(told.columns)].lower() in _ID_NAMES:
+    if told.columns[id_column(told.columns)].lower() in ID_NAMES:
         return told, []
     return told, [f"the first line of {path} is taken for a header: {', '.join(told.columns[:_SHOWN_NAMES])}"]
 
 
 def id_column(columns: Sequence[str]) -> int:
-    return next((k for k, name in enumerate(columns) if name.lower() in _ID_NAMES), 0)
+    return next((k for k, name in enumerate(columns) if name.lower() in ID_NAMES), 0)
 
 
 def _told_by_ids(file: FileTable, nodes: set[str]) -> FileTable:

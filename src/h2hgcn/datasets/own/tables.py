@@ -68,7 +68,7 @@ class FileTable:
             texts = [column.cast(pa.string()) for column in texts]
         chunks = [chunk for column in texts for chunk in column.chunks]
         encoded = pa.chunked_array(chunks, texts[0].type).combine_chunks().dictionary_encode()
-        ids = _integers_or_texts(encoded.dictionary)
+        ids = integers_or_texts(encoded.dictionary)
         order = np.argsort(ids, kind="stable")
         places = np.empty(len(ids), dtype=np.int64)
         places[order] = np.arange(len(ids))
@@ -119,7 +119,7 @@ def _read_parquet(path: Path) -> pa.Table:
     return table
 
 
-def _integers_or_texts(values: pa.Array) -> Ids:
+def integers_or_texts(values: pa.Array) -> Ids:
     """Integers, if the texts say nothing else: ``007`` and ``+7`` are not 7."""
     if pa.types.is_integer(values.type):
         return values.to_numpy()

@@ -67,7 +67,15 @@ def distinct_pairs(space: PairSpace, pairs: Pairs) -> Pairs:
 
 def nth_absent(sorted_ranks: Ranks, numbers: Ranks) -> Ranks:
     """The ranks of the ``numbers``-th pairs that are not among ``sorted_ranks``."""
-    gaps_before = sorted_ranks - np.arange(len(sorted_ranks))
+    return _after_gaps(_gaps_before(sorted_ranks), numbers)
+
+
+def _gaps_before(sorted_ranks: Ranks) -> Ranks:
+    """How many pairs before each of ``sorted_ranks`` are not among them."""
+    return sorted_ranks - np.arange(len(sorted_ranks))
+
+
+def _after_gaps(gaps_before: Ranks, numbers: Ranks) -> Ranks:
     return numbers + np.searchsorted(gaps_before, numbers, side="right")
 
 
@@ -76,18 +84,20 @@ class AbsentPairs:
 
     def __init__(self, space: PairSpace, present: Pairs) -> None:
         self.space = space
-        self.present = np.sort(space.ranks(present))
+        self.gaps_before = _gaps_before(np.sort(space.ranks(present)))
 
-    def draw(self, count: int, random: np.random.RandomState) -> Pairs:
-        """``count`` pairs with replacement, in row-major order: sorted numbers are found many times faster."""
-        absent = len(self.space) - len(self.present)
+    def draw(self, count: int, random: np.random.RandomState, only: slice = slice(None)) -> Pairs:
+        """``count`` pairs with replacement, ``only`` these of them, in row-major order: sorted numbers are found many
+        times faster.
+        """
+        absent = len(self.space) - len(self.gaps_before)
         if count and not absent:
             raise DataError(
                 f"all {len(self.space)} pairs of nodes are edges, so that there is none to train against; use a graph "
                 "that is not complete"
             )
-        numbers = np.sort(random.randint(0, max(absent, 1), count, dtype=np.int64))
-        return self.space.pairs(nth_absent(self.present, numbers))
+        numbers = np.sort(random.randint(0, max(absent, 1), count, dtype=np.int64)[only])
+        return self.space.pairs(_after_gaps(self.gaps_before, numbers))
 
 
 def contains(sorted_ranks: Ranks, ranks: Ranks) -> NDArray[np.bool_]:

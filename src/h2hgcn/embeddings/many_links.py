@@ -1,0 +1,139 @@
+"""The likeliest missing links of many nodes at once."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+from h2hgcn.embeddings.link_index import ExactSearch, FaissSearch, Vectors
+from h2hgcn.embeddings.neighbors import check_edges
+from h2hgcn.errors import DataError
+from h2hgcn.geometry.row_pairs import squared_distances_of_rows
+
+Search = ExactSearch | FaissSearch
+
+# Points that are looked for beyond those that are wanted: inner products in single precision do not tell close ones
+# apart, distances do.
+_SPARE = 10
+
+# Nodes that are worked on at once, and those whose recall is measured.
+_BLOCK, _MEASURED = 1 << 14, 500
+
+
+class ManyLinks(NamedTuple):
+    """For each node, the nearest nodes that it is not linked with ``(nodes, k)``, and their distances."""
+
+    nodes: NDArray[np.int64]
+    others: NDArray[np.int64]
+    distances: NDArray[np.float64]
+
+
+def recommend_many(
+    vectors: Vectors,
+    known_edges: Any,
+    nodes: NDArray[np.int64],
+    k: int,
+    search: Search,
+    *,
+    euclidean: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> ManyLinks:
+    """The ``k`` nearest of each node, without itself and those that ``known_edges`` (2 × edges) link it with, in either
+    direction. What the search finds is put in order by stable distances; of equally near nodes the first by number
+    comes first.
+    """
+    linked = _linked(check_edges(known_edges, len(vectors.points)), len(vectors.points))
+    _check_enough(linked, nodes, k)
+    parts = []
+    for first in range(0, len(nodes), _BLOCK):
+        block = nodes[first : first + _BLOCK]
+        parts.append(_recommend_block(vectors, linked, block, k, search, euclidean))
+        progress(first + len(block), len(nodes))
+    others, distances = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+    return ManyLinks(nodes, others, distances)
+
+
+def measured_recall(
+    vectors: Vectors, known_edges: Any, search: Search, k: int = 10, *, euclidean: bool = False
+) -> float:
+    """The share of the true ``k`` nearest that a search finds, over some nodes."""
+    count = len(vectors.points)
+    nodes = np.sort(np.random.RandomState(0).permutation(count)[:_MEASURED])
+    linked = _linked(check_edges(known_edges, count), count)
+    nodes = nodes[count - np.diff(linked.indptr)[nodes] > k]
+    if not len(nodes):
+        raise DataError(f"no node has {k} others that it is not linked with; the graph is too small for an index")
+    found, true = (
+        recommend_many(vectors, known_edges, nodes, k, each, euclidean=euclidean).others
+        for each in (search, ExactSearch(vectors))
+    )
+    return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, true, strict=True)]))
+
+
+def _recommend_block(
+    vectors: Vectors, linked: sp.csr_array, nodes: NDArray[np.int64], k: int, search: Search, euclidean: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Looks for more and more points where links take the place of others."""
+    others = np.empty((len(nodes), k), np.int64)
+    distances = np.empty((len(nodes), k))
+    open_rows, count = np.arange(len(nodes)), k + _SPARE + 1
+    while len(open_rows):
+        asked = nodes[open_rows]
+        found = search.search(asked, count)
+        if count >= len(vectors.points):  # an index may lose some; then all are looked at
+            found = np.broadcast_to(np.arange(len(vectors.points)), (len(asked), len(vectors.points)))
+        measured = _distances(vectors, asked, found, euclidean)
+        measured[_is_taken(linked, asked, found)] = np.inf
+        order = np.lexsort((found, measured), axis=1)[:, :k]
+        nearest = np.take_along_axis(measured, order, 1)
+        done = np.isfinite(nearest).all(1) if nearest.shape[1] == k else np.zeros(len(asked), dtype=bool)
+        others[open_rows[done]] = np.take_along_axis(found, order, 1)[done]
+        distances[open_rows[done]] = nearest[done]
+        open_rows, count = open_rows[~done], min(4 * count, len(vectors.points))
+    return others, distances
+
+
+def _distances(
+    vectors: Vectors, nodes: NDArray[np.int64], found: NDArray[np.int64], euclidean: bool
+) -> NDArray[np.float64]:
+    pairs = torch.from_numpy(np.stack([np.repeat(nodes, found.shape[1]), np.maximum(found, 0).ravel()], axis=1))
+    with torch.no_grad():
+        if euclidean:
+            square = (vectors.points[pairs[:, 0]] - vectors.points[pairs[:, 1]]).square().sum(1)
+        else:
+            square = squared_distances_of_rows(vectors.points, pairs)
+    return square.sqrt().double().numpy().reshape(found.shape)
+
+
+def _is_taken(linked: sp.csr_array, nodes: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether a point is the node itself, linked with it, or none."""
+    size, width = linked.shape[0], found.shape[1]
+    rows = linked[nodes]
+    keys = np.repeat(np.arange(len(nodes)), np.diff(rows.indptr)) * size + rows.indices
+    keys.sort()
+    wanted = (np.arange(len(nodes))[:, None] * size + found).ravel()
+    places = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
+    return ((keys[places] == wanted) | (found.ravel() < 0)).reshape(len(nodes), width)
+
+
+def _linked(edges: NDArray[np.int64], size: int) -> sp.csr_array:
+    """Who is linked with whom, in both directions, and each node with itself."""
+    nodes = np.arange(size)
+    rows, columns = (np.concatenate([edges[a], edges[1 - a], nodes]) for a in (0, 1))
+    matrix = sp.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(size, size))
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _check_enough(linked: sp.csr_array, nodes: NDArray[np.int64], k: int) -> None:
+    if k < 1:
+        raise DataError(f"k={k} must be at least 1: how many nodes to find")
+    free = linked.shape[0] - np.diff(linked.indptr)[nodes]
+    if len(free) and free.min() < k:
+        node = nodes[free.argmin()]
+        raise DataError(
+            f"{k} links of node {node} were asked for; there are {free.min()} nodes that it is not linked to"
+        )

@@ -1,0 +1,80 @@
+"""All points of a large graph, layer by layer and in blocks of rows: exact, and with no more memory than two layers."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.layers.h2h_conv import H2HConv
+from h2hgcn.layers.sparse import SparseMatrix
+from h2hgcn.models.h2h_gcn import H2HGCN
+
+# Rows of a block: what is written in passing stays below some tens of megabytes.
+BLOCK = 1 << 16
+
+Allocate = Callable[[int, int], Tensor]
+Progress = Callable[[int, int], None]
+
+
+def can_go_by_blocks(encoder: Any) -> bool:
+    """Whether ``point_blocks`` knows the layers of an encoder."""
+    return isinstance(encoder, H2HGCN) and all(type(conv) is H2HConv for conv in encoder.convs)
+
+
+def points_by_blocks(
+    encoder: H2HGCN, features: Callable[[slice], Any], adjacency: Adjacency, block: int = BLOCK
+) -> Tensor:
+    """What ``encoder(x, adjacency)`` gives, to rounding, in evaluation mode."""
+    points = encoder.log_curvature.new_empty(adjacency.num_nodes, encoder.dim + 1)
+    for rows, part in point_blocks(encoder, features, adjacency, block):
+        points[rows] = part
+    return points
+
+
+@torch.no_grad()
+def point_blocks(
+    encoder: H2HGCN,
+    features: Callable[[slice], Any],
+    adjacency: Adjacency,
+    block: int = BLOCK,
+    allocate: Allocate | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Iterator[tuple[slice, Tensor]]:
+    """The points of all nodes, block by block: rows, and what these are.
+
+    Args:
+        features: Gives the features of a range of nodes.
+        allocate: Makes the room for a layer of so many nodes and coordinates, which may be a file; else memory is.
+        progress: Is told how many of all rows of all layers are done.
+    """
+    count, unit = adjacency.num_nodes, encoder.log_curvature.detach()
+    new_layer = allocate or unit.new_empty
+    blocks = [slice(first, min(first + block, count)) for first in range(0, count, block)]
+    total = count * (encoder.num_layers + 1)
+    *convs, last = encoder.all_convs()
+    time, space = unit.new_empty(count), new_layer(count, [*convs, last][0].in_dim)
+    for rows in blocks:
+        time[rows], space[rows] = encoder.origin_map(features(rows))
+        progress(rows.stop, total)
+    for number, conv in enumerate(convs, 1):
+        matrix = adjacency.matrix(conv.neighbor_weights, space.dtype)
+        new_time, new_space = unit.new_empty(count), new_layer(count, conv.out_dim)
+        for rows in blocks:
+            new_time[rows], new_space[rows] = conv.rows_step(time, space, _rows_of(matrix, rows))
+            progress(number * count + rows.stop, total)
+        time, space = new_time, new_space
+    matrix = adjacency.matrix(last.neighbor_weights, space.dtype)
+    for rows in blocks:
+        part_time, part_space = last.rows_step(time, space, _rows_of(matrix, rows))
+        yield rows, torch.cat([part_time.unsqueeze(1), part_space], dim=1)
+        progress(encoder.num_layers * count + rows.stop, total)
+
+
+def _rows_of(matrix: SparseMatrix, rows: slice) -> SparseMatrix:
+    """A block of rows, without its transpose: nothing is differentiated."""
+    first, last = int(matrix.crow[rows.start]), int(matrix.crow[rows.stop])
+    nothing = matrix.crow[:0]
+    parts = (matrix.crow[rows.start : rows.stop + 1] - first, matrix.col[first:last], matrix.values[first:last])
+    return SparseMatrix(*parts, nothing, nothing, matrix.values[:0])

@@ -1,0 +1,111 @@
+"""Whether a step of training sees the whole graph or a sample of it."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from h2hgcn.errors import DataError
+from h2hgcn.tasks.problem import Problem
+from h2hgcn.tasks.sampling import Sampling
+from h2hgcn.training.ranks import ALONE, Ranks
+from h2hgcn.training.settings import ALL_NEIGHBORS, TrainingSettings
+
+# "auto" samples graphs that are larger than these: entries of the adjacency, and numbers of the embedding. Not by what
+# memory there is, since the same command should do the same everywhere.
+LARGE_GRAPH, LARGE_EMBEDDING = 1 << 23, 1 << 26
+
+# Batches of an epoch that "auto" makes. A fixed size would make an epoch of a larger graph dearer by more than its
+# edges: the smaller a batch beside its graph, the less its neighbourhoods overlap. And the least size of one: a step
+# costs some milliseconds whatever it is about.
+_AUTO_BATCHES, _LEAST_BATCH = 16, 2048
+
+# Neighbours at the first hop, the second, and all others.
+_FANOUT = (15, 10, 5)
+
+
+class Plan(NamedTuple):
+    """``sampling`` is None for the whole graph at every step; ``reason`` says what was decided, and why."""
+
+    sampling: Sampling | None
+    reason: str
+
+
+def plan_batches(
+    settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim: int, ranks: Ranks = ALONE
+) -> Plan:
+    """What the settings come to for a problem and an encoder; several processes share each batch."""
+    plan = _plan(settings, problem, encoder, dim)
+    if ranks.size == 1:
+        return plan
+    sampling = plan.sampling
+    if sampling is None:
+        if getattr(problem, "graph", None) is None or not getattr(encoder, "inductive", True):
+            raise DataError("several processes share batches of one graph, which this task or model has not; use one")
+        sampling = Sampling(problem.num_items, (ALL_NEIGHBORS,) * len(_fanout(settings, encoder)), settings.workers)
+    if problem.num_items < ranks.size:
+        raise DataError(f"{problem.num_items} {_ITEMS[problem.task.name]} cannot be shared by {ranks.size} processes")
+    return Plan(replace(sampling, rank=ranks.rank, ranks=ranks.size), f"{plan.reason}, by {ranks.size} processes")
+
+
+def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim: int) -> Plan:
+    graph = getattr(problem, "graph", None)
+    if graph is None:
+        _check_no_sampling(settings, "graph classification takes its batches from task.batch_size")
+        return Plan(None, "batches of graphs")
+    if not getattr(encoder, "inductive", True):
+        _check_no_sampling(settings, "this model has a vector for each node and no neighbourhoods to sample")
+        return Plan(None, "the whole graph at every step")
+    fanout = _fanout(settings, encoder)
+    entries, numbers = len(graph.col), problem.num_nodes * dim
+    size = f"{entries:,} entries of the adjacency and {numbers:,} numbers of the embedding"
+    limit = f"{LARGE_GRAPH:,} and {LARGE_EMBEDDING:,}"
+    count, what = problem.num_items, _ITEMS[problem.task.name]
+    batch_size = settings.batch_size
+    if batch_size == "full":
+        return Plan(None, "the whole graph at every step")
+    if batch_size == "auto":
+        if entries <= LARGE_GRAPH and numbers <= LARGE_EMBEDDING:
+            return Plan(None, f"the whole graph at every step (auto: {size}, not more than {limit})")
+        batch_size = automatic_size(count)
+    elif batch_size > count:
+        raise DataError(
+            f"training.batch_size={batch_size} is more than the {count:,} {what} there are to train on; choose a "
+            "smaller one, or 'full'"
+        )
+    sampling = Sampling(int(batch_size), fanout, settings.workers)
+    why = f" (auto: {size}, more than {limit})" if settings.batch_size == "auto" else ""
+    widths = ",".join(map(str, fanout))
+    return Plan(sampling, f"batches of {batch_size:,} of {count:,} {what}, fanout {widths}{why}")
+
+
+def automatic_size(count: int) -> int:
+    """How many of ``count`` links or nodes "auto" takes for a batch."""
+    return min(count, max(-(-count // _AUTO_BATCHES), _LEAST_BATCH))
+
+
+_ITEMS = {"lp": "links", "nc": "nodes"}
+
+
+def _check_no_sampling(settings: TrainingSettings, why: str) -> None:
+    if settings.batch_size not in ("auto", "full"):
+        raise DataError(f"training.batch_size={settings.batch_size}: {why}; leave it out")
+    if settings.fanout is not None:
+        raise DataError(f"training.fanout={settings.fanout!r}: {why}; leave it out")
+
+
+def _fanout(settings: TrainingSettings, encoder: nn.Module) -> tuple[int, ...]:
+    layers = getattr(encoder, "config", {}).get("num_layers", getattr(encoder, "num_layers", None))
+    given = settings.fanout_numbers()
+    if given is None:
+        return tuple(_FANOUT[min(hop, len(_FANOUT) - 1)] for hop in range(layers or 2))
+    if layers is not None and len(given) != layers:
+        raise DataError(
+            f"training.fanout={settings.fanout!r} has {len(given)} numbers, but the encoder has {_layers(layers)}; "
+            "give one number for each layer, the first for the nodes of a batch"
+        )
+    return given
+
+
+def _layers(count: Any) -> str:
+    return f"{count} layer{'s' if count != 1 else ''}"

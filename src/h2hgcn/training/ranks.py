@@ -1,0 +1,103 @@
+"""Several processes that train one model: what they add up, and what the first of them decides for all."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from h2hgcn.errors import DataError
+
+T = TypeVar("T")
+
+
+class Ranks:
+    """One process is ``first`` of ``size``, which is 1 where nobody started several.
+
+    Whatever is decided on (weights, metrics, when to stop) is the same in all of them; the first alone writes.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank = rank
+        self.size = size
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def from_first(self, compute: Callable[[], T]) -> T:
+        """What the first process computes, in all of them."""
+        if self.size == 1:
+            return compute()
+        box = [compute() if self.first else None]
+        with _peers():
+            dist.broadcast_object_list(box, 0)
+        return box[0]  # type: ignore[return-value]
+
+    def add_up(self, parameters: Sequence[nn.Parameter], loss: Tensor, share: float) -> Tensor:
+        """Replaces gradients by those of the whole batch, of which this process had a ``share``; returns its loss."""
+        if self.size == 1:
+            return loss
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        flat = torch.cat([loss.reshape(1), *(gradient.reshape(-1) for gradient in gradients)]) * share
+        with _peers():
+            dist.all_reduce(flat)
+        sizes = [gradient.numel() for gradient in gradients]
+        for gradient, total in zip(gradients, flat[1:].split(sizes), strict=True):
+            gradient.copy_(total.view_as(gradient))
+        return flat[0]
+
+
+ALONE = Ranks()
+
+
+@contextmanager
+def joined_ranks(device: torch.device) -> Iterator[Ranks]:
+    """The processes that torchrun started, for as long as they work together; this one alone, if it did not."""
+    rank, size = _given()
+    if size == 1:
+        yield ALONE
+        return
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=size)
+    try:
+        yield Ranks(rank, size)
+    finally:
+        dist.destroy_process_group()
+
+
+def _given() -> tuple[int, int]:
+    """Rank and number of processes, by the variables that torchrun sets."""
+    texts = {name: os.environ.get(name) for name in ("RANK", "WORLD_SIZE")}
+    if all(text is None for text in texts.values()):
+        return 0, 1
+    try:
+        rank, size = (int(text or "") for text in texts.values())
+    except ValueError:
+        shown = ", ".join(f"{name}={text}" for name, text in texts.items())
+        raise DataError(
+            f"{shown}: both have to be whole numbers, or unset; start with torchrun, which sets them"
+        ) from None
+    if not 0 <= rank < size:
+        raise DataError(f"RANK={rank} is not below WORLD_SIZE={size}; start with torchrun, which sets both")
+    missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
+    if size > 1 and missing:
+        raise DataError(
+            f"WORLD_SIZE={size}, but {' and '.join(missing)} is not set; start with torchrun, which sets it"
+        )
+    return rank, size
+
+
+@contextmanager
+def _peers() -> Iterator[None]:
+    """Within, it is noticed if another process ends."""
+    try:
+        yield
+    except RuntimeError as error:
+        words = str(error).splitlines()[0][:200]
+        raise ChildProcessError(
+            f"another process of the job has ended or cannot be reached ({words}); the same command goes on from the "
+            "last checkpoint"
+        ) from error

@@ -1,0 +1,110 @@
+"""The likeliest missing links of many nodes of a run, and the index beside it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from h2hgcn.atomic import atomic_write
+from h2hgcn.embeddings.link_index import FaissSearch, Vectors, build_search, identity_of, load_faiss, vectors_of
+from h2hgcn.embeddings.many_links import Search, measured_recall, recommend_many
+from h2hgcn.errors import DataError
+from h2hgcn.training.artifacts import coordinates_of
+from h2hgcn.training.node_names import NodeNames
+from h2hgcn.training.run import Run
+
+# Nodes from which on an index is the default.
+LARGE = 50_000
+
+_K_OF_RECALL = 10
+
+
+def recommend_links_of(
+    run: Run,
+    nodes: Any = None,
+    k: int = 10,
+    index: str | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    say: Callable[[str], None] = lambda words: None,
+) -> dict[str, Any]:
+    """Columns ``node``, ``rank``, ``other``, ``distance`` and, if the run has a link decoder, ``probability``: the
+    ``k`` likeliest missing links of nodes named by id, or of all.
+
+    ``index`` is ``"exact"``, or ``"hnsw"`` or ``"ivf"`` of FAISS, which is kept in the run's folder; None takes HNSW
+    for large graphs. ``say`` is told of an index that is built, and of its recall.
+    """
+    if run.task.name == "gc":
+        raise DataError("links can be recommended within one graph, not among the graphs of a collection")
+    if run.data is None:
+        raise DataError("the run does not hold its graph; run its command again, which writes it anew")
+    names = NodeNames(run.data)
+    numbers = np.arange(len(names.ids)) if nodes is None else names.numbers(nodes).reshape(-1)
+    space = coordinates_of(run.model.encoder)
+    vectors = vectors_of(run.embeddings.numpy(), space)
+    edges, euclidean = run.data.edge_index.numpy(), space == "euclidean"
+    kind = index or ("exact" if len(names.ids) < LARGE else "hnsw")
+    search = _search(run, vectors, kind, edges, euclidean, say)
+    found = recommend_many(vectors, edges, numbers, k, search, euclidean=euclidean, progress=progress)
+    sources, others = np.repeat(found.nodes, k), found.others.ravel()
+    columns = {
+        "node": names.ids[sources], "rank": np.tile(np.arange(1, k + 1), len(numbers)), "other": names.ids[others],
+        "distance": found.distances.ravel() * float(run.model.distance_scale),
+    }  # fmt: skip
+    return columns | _probabilities(run, sources, others)
+
+
+def _probabilities(run: Run, sources: Any, others: Any) -> dict[str, Any]:
+    decoder: Any = run.model.head if run.task.name == "lp" else getattr(run.model.head, "links", None)
+    if decoder is None:
+        return {}
+    pairs = torch.from_numpy(np.stack([sources, others], axis=1)).to(run.device)
+    with torch.no_grad():
+        logits = decoder(run.embeddings.to(run.device), pairs, run.model.distance_scale)
+    return {"probability": logits.sigmoid().cpu().numpy()}
+
+
+def _search(run: Run, vectors: Vectors, kind: str, edges: Any, euclidean: bool, say: Callable[[str], None]) -> Search:
+    if kind == "exact":
+        return build_search(vectors, kind)
+    known = None if run.folder is None else _load(Path(run.folder), kind, vectors)
+    if known is not None:
+        return known
+    search = build_search(vectors, kind)
+    recall = measured_recall(vectors, edges, search, _K_OF_RECALL, euclidean=euclidean)
+    say(f"{kind} index of {len(vectors.data):,} points: recall@{_K_OF_RECALL} {recall:.4f} against exact search")
+    if run.folder is not None and isinstance(search, FaissSearch):
+        _save(Path(run.folder), search, vectors, recall)
+    return search
+
+
+def _save(folder: Path, search: FaissSearch, vectors: Vectors, recall: float) -> None:
+    about = {"kind": search.kind, "points": identity_of(vectors), "recall": recall, "k": _K_OF_RECALL}
+    with atomic_write(folder / "index.faiss") as file:
+        file.write(load_faiss().serialize_index(search.index).tobytes())
+    with atomic_write(folder / "index.json") as file:
+        file.write((json.dumps(about, indent=2) + "\n").encode())
+
+
+def _load(folder: Path, kind: str, vectors: Vectors) -> FaissSearch | None:
+    """The index in the folder of a run; None if there is none of this kind."""
+    if not (folder / "index.json").exists() or not (folder / "index.faiss").exists():
+        return None
+    advice = f"delete {folder / 'index.faiss'} and {folder / 'index.json'}, and it is built anew"
+    try:
+        about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+        if about["kind"] != kind:
+            return None
+        if about["points"] != identity_of(vectors):
+            raise DataError(f"{folder / 'index.faiss'} belongs to another run: its points are others; {advice}")
+        faiss = load_faiss()
+        index = faiss.deserialize_index(np.fromfile(folder / "index.faiss", np.uint8))
+        if index.ntotal != len(vectors.data) or index.d != vectors.data.shape[1]:
+            raise DataError(f"{folder / 'index.faiss'} belongs to another run: its size is another; {advice}")
+    except (ValueError, KeyError, TypeError, RuntimeError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"the index in {folder} is damaged ({type(error).__name__}); {advice}") from error
+    return FaissSearch(index, about["kind"], vectors.queries)

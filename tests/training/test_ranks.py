@@ -1,0 +1,78 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from runs import TASKS, small_data
+
+from h2hgcn.errors import DataError
+from h2hgcn.layers import prepare_adjacency
+from h2hgcn.layers.sampled_adjacency import sample_adjacency
+from h2hgcn.models import ENCODERS, H2HGCN
+from h2hgcn.tasks.sampling import Sampling
+from h2hgcn.training.ranks import ALONE, joined_ranks
+
+
+@pytest.mark.parametrize("task", ["lp", "nc"])
+def test_the_parts_of_a_batch_add_up_to_its_loss_and_gradients(task):
+    problem = TASKS[task].bind(small_data(task))
+    model = problem.build(H2HGCN(problem.in_features, 4))
+    alone = Sampling(40, (3, 2))
+    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    totals = []
+    for parts in ([alone], [replace(alone, rank=rank, ranks=3) for rank in range(3)]):
+        total = 0
+        for problem.sampling in parts:
+            for batch in problem.batches(np.random.RandomState(0)):
+                total = total + problem.loss(model, batch) * batch.share
+        totals.append((total, *torch.autograd.grad(total, learnt, materialize_grads=True)))
+    for whole, shared in zip(*totals, strict=True):
+        assert torch.allclose(whole, shared, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in ENCODERS.items() if kind.inductive and "lp" in kind.tasks])
+def test_a_node_has_the_same_points_whoever_draws_for_it(name):
+    index = torch.randint(300, (2, 1200), generator=torch.Generator().manual_seed(0))
+    graph = prepare_adjacency(index, None, 300)
+    x, model = torch.randn(300, 4), ENCODERS[name](4, 3)
+    whole = sample_adjacency(graph, np.arange(0, 300, 7), [3, 2], 5)
+    part = sample_adjacency(graph, [7, 28, 210], [3, 2], 5)
+    assert part.num_nodes < whole.num_nodes
+    assert torch.allclose(model(x[part.nodes], part)[:3], model(x[whole.nodes], whole)[[1, 4, 30]], atol=1e-6)
+
+
+def test_batches_are_shared_out():
+    parts = [Sampling(6, (2,), rank=rank, ranks=4) for rank in range(4)]
+    batches = [list(part.shares(14, np.random.RandomState(0))) for part in parts]
+    assert [len(chosen) for chosen, _ in batches[0]] == [6, 8]  # two at the end would leave two processes idle
+    for number in range(2):
+        chosen, seed = batches[0][number]
+        assert all(each[number][1] == seed for each in batches)
+        mine = [each[number][0][part.mine] for part, each in zip(parts, batches, strict=True)]
+        assert sorted(np.concatenate(mine)) == sorted(chosen)
+
+
+def test_alone_nothing_is_shared():
+    with joined_ranks(torch.device("cpu")) as ranks:
+        assert ranks is ALONE
+        assert ranks.from_first(lambda: 7) == 7
+        assert ranks.add_up([], torch.tensor(2.0), 0.5) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 is not below WORLD_SIZE=2"),
+        ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK=-1"),
+        ({"RANK": "0"}, "WORLD_SIZE=None: both"),
+        ({"WORLD_SIZE": "two", "RANK": "0"}, "WORLD_SIZE=two: both have to be whole numbers"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR and MASTER_PORT is not set"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(monkeypatch, variables, message):
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(DataError, match=message), joined_ranks(torch.device("cpu")):
+        pass
