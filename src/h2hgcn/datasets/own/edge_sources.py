@@ -79,7 +79,8 @@ def _from_file(
         if columns is not None or header is not None:
             raise DataError(f"{path}: columns and header are for delimited and Parquet files, not for {kind}")
         return readers[kind](path, weights)
-    names_of_headers = EDGE_COLUMN_NAMES | {name.strip().lower() for name in columns or ()}
+    # columns may also be named by number, which tells nothing of a header
+    names_of_headers = EDGE_COLUMN_NAMES | {n.strip().lower() for n in columns or () if not n.strip().isdecimal()}
     return edges_from_table(read_table(path, header, names_of_headers), weights, columns, header)
 
 
