@@ -1,6 +1,8 @@
 # `make test` and `make demo` need Python 3.11 or newer and nothing else.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# modules are compiled when they are first imported; to compile all of them takes a minute
+QUICKLY := --quiet --disable-pip-version-check --no-compile
 
 .PHONY: demo test lint format build docs bench bench-scale clean
 
@@ -48,9 +50,9 @@ clean:
 .venv/installed: pyproject.toml constraints.txt
 	@echo "Setting up .venv; this takes a few minutes the first time."
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/pip install $(QUICKLY) -c constraints.txt -e ".[dev]"
 	touch $@
 
 .venv/docs: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(BIN)/pip install $(QUICKLY) -c constraints.txt -e ".[docs]"
 	touch $@

@@ -19,8 +19,9 @@ def times(folder):
     return {path: path.stat().st_mtime_ns for path in folder.rglob("result.json")}
 
 
-def test_models_side_by_side(run, files):
+def test_models_side_by_side(run, files, request):
     result = run(*COMMAND, "--jobs", 2)
+    request.getfixturevalue("inline")  # one look at processes is enough
     assert result.returncode == 0, result.stderr
     assert result.stderr.startswith("gcn, mlp for lp on my, clean split, 2 seeds, to c\n")
     assert all(name in result.stdout for name in ("model", "test auc", "val", "parameters", "s/run"))

@@ -27,7 +27,7 @@ def test_every_command_has_an_example_in_its_help(run):
 
 
 @pytest.mark.filterwarnings("ignore::h2hgcn.errors.DataWarning")
-def test_the_examples_run(run, files, monkeypatch):
+def test_the_examples_run(run, files, monkeypatch, inline):
     (files / "data").mkdir()
     (files / "labels.csv").write_text((files / "y.csv").read_text())
     (files / "pairs.csv").write_text("source,target\n1,2\n3,50\n")  # of the disease tree

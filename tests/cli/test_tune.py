@@ -14,8 +14,9 @@ GRAPH = ("--edges", "my.csv", "--features", "x.csv")
 COMMAND = ("tune", *GRAPH, "--trials", 3, "--epochs", 3)
 
 
-def test_settings_are_chosen_and_trained_with(run, files):
+def test_settings_are_chosen_and_trained_with(run, files, request):
     result = run(*COMMAND, "--jobs", 2)
+    request.getfixturevalue("inline")  # one look at processes is enough
     assert result.returncode == 0, result.stderr
     assert result.stderr.startswith("h2h-gcn for lp on my, clean split, 3 trials of 1 run each, to runs/tune-my-lp")
     assert "the best of 3 trials" in result.stdout
@@ -31,7 +32,7 @@ def test_settings_are_chosen_and_trained_with(run, files):
     assert len(json.loads(run(*COMMAND[:-4], "--trials", 4, "--epochs", 3, "--json").stdout)["trials"]) == 4
 
 
-def test_what_flags_say_is_not_searched(run, files):
+def test_what_flags_say_is_not_searched(run, files, inline):
     (files / "space.toml").write_text("[model]\ndim = [2, 3]\nnum_layers = [1, 2]\n")
     command = ("tune", *GRAPH, "--space", "space.toml", "--trials", 2, "--epochs", 2, "--seeds", 2, "--out", "t")
     told = json.loads(run(*command, "--dim", 5, "--json").stdout)

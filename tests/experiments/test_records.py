@@ -9,7 +9,7 @@ def add_many(path, writer):
 
 
 def test_two_processes_at_once_lose_no_line(tmp_path):
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")  # a new process takes seconds to import PyTorch, of no use here
     path = tmp_path / "r.jsonl"
     processes = [context.Process(target=add_many, args=(path, writer)) for writer in range(2)]
     for process in processes:
