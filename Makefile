@@ -1,7 +1,8 @@
 # `make test` and `make demo` need Python 3.11 or newer and nothing else.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-# modules are compiled when they are first imported; to compile all of them takes a minute
+# modules are compiled, and kept so, when they are first imported; to compile all of them takes a minute
+export PYTHONDONTWRITEBYTECODE :=
 QUICKLY := --quiet --disable-pip-version-check --no-compile
 
 .PHONY: demo test lint format build docs bench bench-scale clean
