@@ -25,6 +25,6 @@ def encoded(model: Model, features: ScaledFeatures, graph: Adjacency) -> Tensor:
 def all_points(model: Model, features: ScaledFeatures, graph: Adjacency) -> Tensor:
     """The points of all nodes; of a large graph by blocks of rows, if the encoder's layers allow for it: as exact."""
     learns = model.training or torch.is_grad_enabled()
-    if learns or graph.num_nodes < LARGE or not can_go_by_blocks(model.encoder):
+    if learns or not can_go_by_blocks(model.encoder) or graph.num_nodes < LARGE:
         return encoded(model, features, graph)
     return points_by_blocks(model.encoder, lambda rows: features.rows(model.scaling, rows), graph)  # type: ignore[arg-type]
