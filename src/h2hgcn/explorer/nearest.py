@@ -4,7 +4,7 @@ Order by distance is order by ``t t' - s·s'``, one product of a matrix with a v
 distances, which take longer, are needed of few nodes only: of all that may be among the nearest.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
 
 # Probabilities of links for pairs (k × 2) of nodes; None where nothing was trained to tell them.
-Probabilities = Callable[[NDArray[np.int64]], Sequence[float] | None]
+Probabilities = Callable[[NDArray[np.int64]], Iterable[float] | None]
 Entry = dict[str, Any]
 Found = tuple[NDArray[np.int64], NDArray[np.float64]]
 

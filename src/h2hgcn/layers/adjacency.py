@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
-from torch_geometric.utils import coalesce, is_torch_sparse_tensor
+from torch_geometric.utils import coalesce
 
 from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.layers.edges import read_edges
@@ -163,7 +161,7 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     backward pass.
     """
     if isinstance(edge_index, Adjacency):
-        return _reused(edge_index, edge_weight, num_nodes)
+        return reused(edge_index, edge_weight, num_nodes)
     index, weights, size = read_edges(edge_index, edge_weight, num_nodes)
     index, weights = coalesce(*_with_self_loops(index, weights, size), size)
     crow, col = row_pointers(index[0], size), index[1].int()
@@ -177,54 +175,6 @@ def first_rows(x: Any, graph: Adjacency) -> Any:
     return x if x.shape[0] == graph.num_nodes else x[: graph.num_nodes]
 
 
-def adjacency_of(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:
-    """``prepare_adjacency``, remembered for as long as the ``edge_index`` tensor lives and is not changed."""
-    if isinstance(edge_index, Adjacency):
-        return _reused(edge_index, edge_weight, num_nodes)
-    return _remembered_adjacency(edge_index, edge_weight, num_nodes)
-
-
-@torch.compiler.disable  # type: ignore[untyped-decorator]  # sorting a graph is not for a compiled graph
-def _remembered_adjacency(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:
-    if not _can_be_remembered(edge_index, edge_weight):
-        return prepare_adjacency(edge_index, edge_weight, num_nodes)
-    known = _remembered.get(edge_index)
-    if known is None or not known.fits(edge_index, edge_weight, num_nodes):
-        with torch.inference_mode(False):  # what is kept must serve training, too
-            adjacency = prepare_adjacency(edge_index, edge_weight, num_nodes)
-        weight = None if edge_weight is None else (weakref.ref(edge_weight), edge_weight._version)
-        known = _Remembered(adjacency, edge_index._version, weight)
-        _remembered[edge_index] = known
-    return known.adjacency
-
-
-class _Remembered(NamedTuple):
-    adjacency: Adjacency
-    edge_version: int
-    weight: tuple[weakref.ref[Tensor], int] | None
-
-    def fits(self, edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> bool:
-        if edge_weight is None or self.weight is None:
-            same_weight = edge_weight is None and self.weight is None
-        else:
-            same_weight = self.weight[0]() is edge_weight and self.weight[1] == edge_weight._version
-        return same_weight and self.edge_version == edge_index._version and self.adjacency.num_nodes == num_nodes
-
-
-_remembered: WeakIdKeyDictionary = WeakIdKeyDictionary()
-
-
-def _can_be_remembered(edge_index: Any, edge_weight: Tensor | None) -> bool:
-    tensors = [edge_index] if edge_weight is None else [edge_index, edge_weight]
-    return all(
-        isinstance(tensor, Tensor)
-        and not is_torch_sparse_tensor(tensor)
-        and not tensor.is_inference()
-        and not tensor.requires_grad
-        for tensor in tensors
-    )
-
-
 def check_neighbor_weights(neighbor_weights: str) -> NeighborWeights:
     """The argument itself, if it is one of the known schemes."""
     for known in get_args(NeighborWeights):
@@ -233,7 +183,8 @@ def check_neighbor_weights(neighbor_weights: str) -> NeighborWeights:
     raise ValueError(f"neighbor_weights={neighbor_weights!r} is not known; use one of {get_args(NeighborWeights)}")
 
 
-def _reused(adjacency: Adjacency, edge_weight: Tensor | None, num_nodes: int | None) -> Adjacency:
+def reused(adjacency: Adjacency, edge_weight: Tensor | None, num_nodes: int | None) -> Adjacency:
+    """One that was prepared before, if nothing that came with it says otherwise."""
     if edge_weight is not None:
         raise ValueError("edge_weight came with an adjacency that is already prepared; pass it to prepare_adjacency")
     if num_nodes is not None and num_nodes != adjacency.num_nodes:

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from h2hgcn.geometry import lorentz, stiefel
 from h2hgcn.geometry.numerics import full_precision, layer_radius
 from h2hgcn.layers.activation import ActivationFunction, BallActivation, resolve_activation
-from h2hgcn.layers.adjacency import Adjacency, adjacency_of, check_neighbor_weights
+from h2hgcn.layers.adjacency import Adjacency, check_neighbor_weights
 from h2hgcn.layers.kernels import convolve, convolve_to_points
 from h2hgcn.layers.linear import LorentzLinear, check_width
+from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.sparse import SparseMatrix
 
 

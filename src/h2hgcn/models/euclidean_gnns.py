@@ -4,9 +4,10 @@ from typing import Any
 
 from torch import Tensor
 
-from h2hgcn.layers.adjacency import Adjacency, NeighborWeights, adjacency_of
+from h2hgcn.layers.adjacency import Adjacency, NeighborWeights
 from h2hgcn.layers.arguments import check_sizes
 from h2hgcn.layers.euclidean_convs import GATLayer, GCNLayer, SAGELayer, SGCLayer
+from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.stack import Stack, widths
 from h2hgcn.models.pretrained import Pretrained

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn.resolver import activation_resolver
 
-from h2hgcn.layers.adjacency import adjacency_of, first_rows
+from h2hgcn.layers.adjacency import first_rows
 from h2hgcn.layers.arguments import check_features, check_manifold, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.hgcn_conv import HGCNConv
+from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.tangent import points_of, unit_length
 from h2hgcn.models.pretrained import Pretrained

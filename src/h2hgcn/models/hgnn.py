@@ -8,11 +8,12 @@ from torch.nn import functional as F
 
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.activation import resolve_activation
-from h2hgcn.layers.adjacency import adjacency_of, first_rows
+from h2hgcn.layers.adjacency import first_rows
 from h2hgcn.layers.arguments import check_features, check_manifold, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.kernels import exp_origin_parts
+from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.sparse import sparse_matmul
 from h2hgcn.layers.tangent import in_coordinates, log_of_space, unit_length

@@ -7,11 +7,12 @@ from torch import Tensor, nn
 from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.geometry import lorentz
-from h2hgcn.layers.adjacency import adjacency_of, check_neighbor_weights, first_rows
+from h2hgcn.layers.adjacency import check_neighbor_weights, first_rows
 from h2hgcn.layers.arguments import check_features, check_shares, check_sizes
 from h2hgcn.layers.boosted_linear import BoostedLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.midpoint import midpoint
+from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.tangent import in_coordinates
 from h2hgcn.models.pretrained import Pretrained

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import BatchNorm
 
-from h2hgcn.layers.adjacency import Adjacency, adjacency_of
+from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.features import is_sparse
+from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.models.pretrained import Pretrained
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from h2hgcn.atomic import atomic_write
 from h2hgcn.embeddings.link_index import FaissSearch, Vectors, build_search, identity_of, load_faiss, vectors_of
@@ -53,17 +52,8 @@ def recommend_links_of(
         "node": names.ids[sources], "rank": np.tile(np.arange(1, k + 1), len(numbers)), "other": names.ids[others],
         "distance": found.distances.ravel() * float(run.model.distance_scale),
     }  # fmt: skip
-    return columns | _probabilities(run, sources, others)
-
-
-def _probabilities(run: Run, sources: Any, others: Any) -> dict[str, Any]:
-    decoder: Any = run.model.head if run.task.name == "lp" else getattr(run.model.head, "links", None)
-    if decoder is None:
-        return {}
-    pairs = torch.from_numpy(np.stack([sources, others], axis=1)).to(run.device)
-    with torch.no_grad():
-        logits = decoder(run.embeddings.to(run.device), pairs, run.model.distance_scale)
-    return {"probability": logits.sigmoid().cpu().numpy()}
+    probabilities = run.link_probabilities(np.stack([sources, others], axis=1))
+    return columns if probabilities is None else columns | {"probability": probabilities}
 
 
 def _search(run: Run, vectors: Vectors, kind: str, edges: Any, euclidean: bool, say: Callable[[str], None]) -> Search:

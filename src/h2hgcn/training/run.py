@@ -1,6 +1,5 @@
 """A trained model with all that belongs to it."""
 
-import operator
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -20,6 +19,7 @@ from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_prob
 from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.tensor_files import write_tensors
 from h2hgcn.training.artifacts import coordinates_of, write_points, write_report_of
+from h2hgcn.training.chosen_graphs import chosen_graphs
 from h2hgcn.training.description import settings_from
 from h2hgcn.training.folder import RunFolder, metrics_line
 from h2hgcn.training.loop import evaluate
@@ -181,7 +181,8 @@ class Run:
             name=names.ids[number].item(),
         )  # fmt: skip
         pairs = np.array([[number, other] for other in found.nodes.tolist()])
-        probabilities: Sequence[float | None] = self.link_probabilities(pairs) or [None] * k
+        chances = self.link_probabilities(pairs)
+        probabilities: Sequence[float | None] = [None] * k if chances is None else chances.tolist()
         scale = float(torch.as_tensor(self.model.distance_scale).detach())
         return [
             Recommendation(names.ids[other].item(), probability, distance * scale)
@@ -190,7 +191,7 @@ class Run:
             )
         ]
 
-    def link_probabilities(self, pairs: NDArray[np.int64]) -> Sequence[float] | None:
+    def link_probabilities(self, pairs: NDArray[np.int64]) -> NDArray[np.floating] | None:
         """Of links between nodes named by number, in pairs ``(k, 2)``; None where no decoder of links was trained."""
         decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
         if decoder is None:
@@ -198,19 +199,11 @@ class Run:
         numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
         with torch.no_grad():
             logits = decoder(self.embeddings.to(self.device), numbers, self.model.distance_scale)
-        chances: list[float] = logits.sigmoid().tolist()
+        chances: NDArray[np.floating] = logits.sigmoid().cpu().numpy()
         return chances
 
     def _predict_graphs(self, what: Any, collection: Any) -> Tensor:
-        given = collection if what is None else what
-        if given is None:
-            raise DataError("the run does not hold its graphs; pass some: run.predict(graphs)")
-        several = hasattr(given, "__len__") and not is_graph(given)
-        chosen: list[Any] = [given[k] for k in range(len(given))] if several else [given]
-        if several and chosen and not any(map(is_graph, chosen)):
-            chosen = _numbered(collection, chosen)
-        if not chosen or not all(map(is_graph, chosen)):
-            raise DataError("pass a graph, a list of graphs or of their numbers, or a collection: PyG's Data")
+        chosen = chosen_graphs(what, collection)
         with self.threads(max(map(_num_rows, chosen))):
             return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
 
@@ -255,17 +248,3 @@ def _num_rows(graph: Any) -> int:
     """The number of a graph's nodes, if it has features; those who need them say so."""
     x = getattr(graph, "x", None)
     return len(x) if isinstance(x, Tensor) and x.dim() else 0
-
-
-def _numbered(collection: Any, numbers: list[Any]) -> list[Any]:
-    """Graphs of a collection by number; none, if these are no numbers or there is no collection."""
-    if collection is None or is_graph(collection):
-        return []
-    try:
-        places = [operator.index(number) for number in numbers]
-    except TypeError:
-        return []
-    for number in places:
-        if not 0 <= number < len(collection):
-            raise DataError(f"there is no graph {number}; the graphs are numbered from 0 to {len(collection) - 1}")
-    return [collection[number] for number in places]
