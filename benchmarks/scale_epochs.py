@@ -3,6 +3,7 @@
 import multiprocessing
 import resource
 import time
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -13,15 +14,17 @@ import torch
 from h2hgcn.datasets.named.hyperbolic import generate_hyperbolic
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction
-from h2hgcn.tasks.sampling import Sampling
 from h2hgcn.training import TrainingSettings
-from h2hgcn.training.batching import automatic_size
+from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import build_model
 from h2hgcn.training.loop import run_epoch
 from h2hgcn.training.optimizers import build_optimizer
 from h2hgcn.training.seeds import epoch_random
 
-_FANOUT = (15, 10)
+_FANOUT = "15,10"
+
+# Batches of an epoch, at every size: what an epoch costs goes with their number.
+_BATCHES = 16
 
 # Epochs that are measured: as many as make about this many edges, within bounds.
 _MEASURED_EDGES, _FEWEST, _MOST = 2_000_000, 1, 40
@@ -74,8 +77,10 @@ def _measure(num_edges: int, sampled: bool, dim: int, threads: int, pipe: Connec
     torch.set_num_threads(threads)
     training = link_training(num_edges, dim)
     problem = training.problem
+    settings = replace(training.settings, batch_size="full")
     if sampled:
-        problem.sampling = Sampling(automatic_size(problem.num_items), _FANOUT)
+        settings = replace(training.settings, batch_size=-(-problem.num_items // _BATCHES), fanout=_FANOUT)
+    plan_batches(settings, problem, training.model.encoder, dim).arrange(problem)
     seconds = []
     for epoch in range(1 + max(_FEWEST, min(_MOST, _MEASURED_EDGES // num_edges))):
         start = time.perf_counter()

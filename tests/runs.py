@@ -20,7 +20,7 @@ SMALL = partial(H2HGCN, dim=4, dropout=0.2)
 TASKS = {
     "lp": LinkPrediction(message_share=0.5),
     "nc": NodeClassification(num_centroids=6),
-    "gc": GraphClassification(num_folds=3, batch_size=5, num_centroids=6),
+    "gc": GraphClassification(num_folds=3, batch_size=5, num_centroids=6, head_norm=True),
 }
 
 

@@ -32,6 +32,16 @@ def test_values_and_gradients_are_those_of_gathered_rows(radius, dtype):
     torch.testing.assert_close(found, expected, rtol=0, atol=8 * torch.finfo(dtype).eps * largest)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_more_points_than_a_cache_holds_and_more_pairs_than_a_block(dtype):
+    points = lorentz.exp_origin(torch.randn(9000, 64, generator=generator(4), dtype=dtype) / 8).requires_grad_()
+    pairs = torch.randint(9000, (70_000, 2), generator=generator(5))
+    found, expected = squared_distances_of_rows(points, pairs), gathered(points, pairs)
+    torch.testing.assert_close(found, expected, rtol=8 * torch.finfo(dtype).eps, atol=0)
+    (found,), (expected,) = (torch.autograd.grad(y.sum(), points) for y in (found, expected))
+    torch.testing.assert_close(found, expected, rtol=0, atol=float(64 * torch.finfo(dtype).eps * expected.abs().max()))
+
+
 def test_second_derivatives():
     points = points_at(1.0, torch.float64)[4:].detach().requires_grad_()
     pairs = torch.tensor([[0, 1], [1, 2], [3, 1]])

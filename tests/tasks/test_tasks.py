@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -67,6 +69,31 @@ def test_every_space_has_both_classifiers(space, classifier):
         expected = (points[:, None] - head.classes.centroids.centroids).norm(dim=-1)
         torch.testing.assert_close(head(points), head.classes.classifier(expected))
     assert head(points).shape == (5, 2)
+
+
+@pytest.mark.parametrize("classifier", ["centroids", "linear"])
+def test_what_a_classifier_sees_can_be_standardised(classifier):
+    task = GraphClassification(num_folds=3, batch_size=5, num_centroids=7, classifier=classifier, head_norm=True)
+    problem = task.bind(shapes())
+    model = problem.build(Flat(5, 3, "lorentz"))
+    seen = []
+    model.head.dropout.register_forward_hook(lambda module, given, result: seen.append(given[0]))
+    batch = next(problem.batches(np.random.RandomState(0)))
+    problem.loss(model.train(), batch).backward()
+    assert seen[0].mean(0).abs().max() < 1e-5
+    torch.testing.assert_close(seen[0].std(0, correction=0), torch.ones(seen[0].shape[1]), atol=0.05, rtol=0)
+    assert all(p.grad is not None for p in model.head.parameters())
+
+
+def test_a_batch_of_one_graph_can_be_standardised():
+    problem = GraphClassification(num_folds=3, batch_size=15, head_norm=True).bind(shapes())
+    problem.split = replace(problem.split, train=problem.split.train[:1])
+    model = problem.build(H2HGCN(5, 4))
+    (batch,) = problem.batches(np.random.RandomState(0))
+    before = model.head.norm.running_mean.clone()
+    problem.loss(model.train(), batch).backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+    assert torch.equal(model.head.norm.running_mean, before)
 
 
 class Pool(nn.Module):

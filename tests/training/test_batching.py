@@ -161,3 +161,48 @@ def test_settings_that_make_no_sense_are_refused(options, message):
 def test_the_link_term_of_classes_can_be_left_out():
     run = small_fit(NodeClassification(num_centroids=6, link_weight=0.0), settings=SAMPLED, epochs=2)
     assert 0 <= run.metrics["test"]["accuracy"] <= 1
+
+
+@BOTH
+@pytest.mark.parametrize("settings", [{}, SAMPLED])
+def test_large_graphs_are_trained_in_an_order_of_their_own(task, settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(batching, "SCATTERED", 1)
+    run = small_fit(task, settings=settings, folder=tmp_path)
+    assert same_weights(run, small_fit(task, settings=settings))
+    monkeypatch.undo()
+    loaded = load_run(tmp_path)
+    assert loaded.evaluate("test") == run.metrics["test"]
+    assert torch.equal(loaded.embeddings, run.embeddings)
+
+
+def test_the_order_changes_nothing_but_rounding(monkeypatch):
+    curves = []
+    for scattered in (1, 1 << 18):
+        monkeypatch.setattr(batching, "SCATTERED", scattered)
+        run = small_fit(NodeClassification(num_centroids=6, link_weight=0.0), model=partial(H2HGCN, dim=4))
+        curves.append([row["loss"] for row in run.history])
+    np.testing.assert_allclose(*curves, rtol=1e-4)
+
+
+@pytest.mark.parametrize("share", [None, 0.5])
+def test_links_in_another_order_are_the_training_links(share):
+    problem = LinkPrediction(message_share=share).bind(small_data())
+    problem.renumber()
+    (batch,) = problem.batches(np.random.RandomState(0))
+    nodes = problem.graph.nodes.numpy()
+    links = {tuple(sorted(pair)) for pair in nodes[batch.pairs[batch.labels == 1].numpy()].tolist()}
+    others = {tuple(sorted(pair)) for pair in nodes[batch.pairs[batch.labels == 0].numpy()].tolist()}
+    known = {tuple(sorted(pair)) for pair in problem.split.train.tolist()}
+    assert links <= known
+    assert not others & known
+    sources, targets = nodes[batch.messages.edges(self_loops=False)[0].numpy()]
+    carried = {tuple(sorted(pair)) for pair in zip(sources.tolist(), targets.tolist(), strict=True)}
+    assert carried == (known if share is None else known - links)
+
+
+def test_a_vector_for_each_node_keeps_its_place(monkeypatch):
+    monkeypatch.setattr(batching, "SCATTERED", 1)
+    problem = LinkPrediction().bind(small_data())
+    encoder = ENCODERS["euc"](problem.in_features, 4, num_nodes=problem.num_nodes)
+    assert not batching.plan_batches(TrainingSettings(), problem, encoder, 4).renumber
+    assert batching.plan_batches(TrainingSettings(), problem, H2HGCN(problem.in_features, 4), 4).renumber

@@ -69,6 +69,7 @@ def main() -> None:
     """Runs the command line. A user's mistake is a message and exit code 2, never a traceback."""
     warnings.simplefilter("always", DataWarning)
     warnings.showwarning = _show_warning
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # PyTorch asks for large pages, which large graphs are faster on
     try:
         app()
     except BrokenPipeError:  # the reader of our output has had enough

@@ -14,9 +14,17 @@ from torch import Tensor
 from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import floored_reciprocal
+from h2hgcn.prefetch import prefetch_row
 
 # What the loops are compiled for.
 _LOOPED = (torch.float32, torch.float64)
+
+# Rows are asked for this many pairs before they are read, unless all points are so few bytes that they stay in cache.
+_AHEAD = 8
+_CACHED = 2 << 20
+
+# Pairs that are measured at once by a thread: what is written in passing stays in cache.
+_BLOCK = 1 << 15
 
 
 def squared_distances_of_rows(points: Tensor, pairs: Tensor) -> Tensor:
@@ -26,7 +34,7 @@ def squared_distances_of_rows(points: Tensor, pairs: Tensor) -> Tensor:
     if not torch.is_grad_enabled():
         if 2 * len(pairs) < len(points):  # norms of a few points instead of all
             points, pairs = _only_named(points, pairs)
-        return _measured(points, pairs).distance.square_().to(points.dtype)
+        return _measured(points, pairs, differentiated=False).square
     distances: Tensor = _LinkDistances.apply(points, pairs)  # type: ignore[no-untyped-call]
     return distances
 
@@ -44,45 +52,59 @@ def _only_named(points: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Measured(NamedTuple):
-    """Norms of all points, distances of pairs and their ``sinh``, in float64."""
+    """Norms of all points, squared distances of pairs, and ``2 distance / sinh(distance)``, if it is wanted; all but
+    the squares in float64.
+    """
 
     norm: Tensor
-    distance: Tensor
-    sinh: Tensor
+    square: Tensor
+    stretch: Tensor
 
 
-def _measured(points: Tensor, pairs: Tensor) -> _Measured:
+def _measured(points: Tensor, pairs: Tensor, differentiated: bool) -> _Measured:
     rows, ends = points.detach().contiguous().numpy(), pairs.contiguous().numpy()
     _check_rows(ends, len(rows))
     norm = torch.empty(len(rows), dtype=torch.float64)
-    chord = torch.empty(len(ends), dtype=torch.float64)
-    norms = norm.numpy()
-    run_on_rows(_norms, rows.shape, rows, norms)
-    run_on_rows(_chords, (len(ends), rows.shape[1]), rows, ends, norms, chord.numpy())
-    sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
-    return _Measured(norm, torch.add(sinh, chord, alpha=0.5).log1p_(), sinh)
+    run_on_rows(_norms, rows.shape, rows, norm.numpy())
+    square = points.new_empty(len(ends))
+    stretch = torch.empty(len(ends) if differentiated else 0, dtype=torch.float64)
+    block, ahead = _BLOCK * torch.get_num_threads(), _ahead(points)
+    for first in range(0, len(ends), block):
+        part = slice(first, first + block)
+        chord = torch.empty(len(ends[part]), dtype=torch.float64)
+        run_on_rows(_chords, (len(chord), rows.shape[1]), rows, ends[part], norm.numpy(), chord.numpy(), ahead)
+        sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
+        distance = torch.add(sinh, chord, alpha=0.5).log1p_()
+        if differentiated:
+            torch.mul(floored_reciprocal(sinh).mul_(2), distance, out=stretch[part])
+        square[part] = distance.square_()
+    return _Measured(norm, square, stretch)
 
 
 class _LinkDistances(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, points: Tensor, pairs: Tensor) -> Tensor:
-        measured = _measured(points, pairs)
-        ctx.save_for_backward(points, pairs, *measured)
-        return measured.distance.square().to(points.dtype)
+        norm, square, stretch = _measured(points, pairs, differentiated=True)
+        ctx.save_for_backward(points, pairs, norm, stretch)
+        return square
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        points, pairs, norm, distance, sinh = ctx.saved_tensors
+        points, pairs, norm, stretch = ctx.saved_tensors
         if torch.is_grad_enabled():  # somebody asks for second derivatives
             alias = points.view_as(points)
             return torch.autograd.grad(_gathered(alias, pairs), alias, grad, create_graph=True)[0], None
-        scale = floored_reciprocal(sinh).mul_(distance).mul_(2).mul_(grad)
         # each thread adds to rows of its own, which take no more memory than copies of the pairs' rows would
         parts = min(torch.get_num_threads(), max(len(pairs) // max(len(points), 1), 1))
         gradients = points.new_zeros(parts, *points.shape)
-        arrays = (points.detach().contiguous(), pairs.contiguous(), norm, scale, gradients)
-        run_on_rows(_add_gradients, (parts, len(pairs) // parts * points.shape[1]), *(x.numpy() for x in arrays))
+        arrays = (points.detach().contiguous(), pairs.contiguous(), norm, stretch * grad, gradients)
+        shape = (parts, len(pairs) // parts * points.shape[1])
+        run_on_rows(_add_gradients, shape, *(x.numpy() for x in arrays), _ahead(points))
         return gradients[0] if parts == 1 else gradients.sum(0), None
+
+
+def _ahead(points: Tensor) -> int:
+    return _AHEAD if points.nbytes > _CACHED else 0
 
 
 def _check_rows(pairs: Any, size: int) -> None:
@@ -113,8 +135,12 @@ def _norms(first: int, last: int, points: Any, norm: Any) -> None:
 
 
 @compiled
-def _chords(first: int, last: int, points: Any, pairs: Any, norm: Any, chord: Any) -> None:
+def _chords(first: int, last: int, points: Any, pairs: Any, norm: Any, chord: Any, ahead: int) -> None:
     for p in range(first, last):
+        if ahead:
+            soon = min(p + ahead, last - 1)
+            prefetch_row(points, pairs[soon, 0])
+            prefetch_row(points, pairs[soon, 1])
         x, y = points[pairs[p, 0], 1:], points[pairs[p, 1], 1:]
         norm_x, norm_y = norm[pairs[p, 0]], norm[pairs[p, 1]]
         crossed = norm_x * np.sqrt(1 + norm_y * norm_y) + norm_y * np.sqrt(1 + norm_x * norm_x)
@@ -133,19 +159,26 @@ def _chords(first: int, last: int, points: Any, pairs: Any, norm: Any, chord: An
 
 
 @compiled
-def _add_gradients(first: int, last: int, points: Any, pairs: Any, norm: Any, scale: Any, gradients: Any) -> None:
+def _add_gradients(
+    first: int, last: int, points: Any, pairs: Any, norm: Any, scale: Any, gradients: Any, ahead: int
+) -> None:
     for part in range(first, last):
         start, end = len(pairs) * part // len(gradients), len(pairs) * (part + 1) // len(gradients)
-        _add_to(points, pairs[start:end], norm, scale[start:end], gradients[part])
+        _add_to(points, pairs[start:end], norm, scale[start:end], gradients[part], ahead)
 
 
 @compiled
-def _add_to(points: Any, pairs: Any, norm: Any, scale: Any, gradient: Any) -> None:
+def _add_to(points: Any, pairs: Any, norm: Any, scale: Any, gradient: Any, ahead: int) -> None:
     """Differences are taken in float64, and added up in the points' own precision, of which twice as many fit in an
     instruction.
     """
     change = np.empty(points.shape[1] - 1, points.dtype)
     for p in range(len(pairs)):
+        if ahead:
+            soon = min(p + ahead, len(pairs) - 1)
+            for row in (pairs[soon, 0], pairs[soon, 1]):
+                prefetch_row(points, row)
+                prefetch_row(gradient, row)
         i, j = pairs[p, 0], pairs[p, 1]
         x, y = points[i, 1:], points[j, 1:]
         ratio = np.sqrt((1 + norm[j] * norm[j]) / (1 + norm[i] * norm[i]))

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from h2hgcn.layers.adjacency import Adjacency, NeighborWeights
 from h2hgcn.layers.neighbor_sampling import Sample, sample_neighbors
+from h2hgcn.layers.renumbered import RenumberedAdjacency
 from h2hgcn.layers.sparse import divide_by_row_sums, transpose_pattern
 
 
@@ -35,8 +36,11 @@ class SampledAdjacency(Adjacency):
 
     @property
     def nodes(self) -> Tensor:
-        """The nodes of the whole graph that the rows stand for, the seeds first."""
-        return torch.from_numpy(self.sample.nodes[: self.num_nodes])
+        """The nodes that the rows stand for, the seeds first: those of the graph as it was given, if ``whole`` is
+        renumbered.
+        """
+        rows = torch.from_numpy(self.sample.nodes[: self.num_nodes])
+        return self.whole.nodes[rows] if isinstance(self.whole, RenumberedAdjacency) else rows
 
     def steps(self, count: int) -> list[Adjacency]:
         """What each of ``count`` layers needs: the fewer layers come after it, the fewer hops."""

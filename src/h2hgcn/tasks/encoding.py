@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.layers.renumbered import RenumberedAdjacency
 from h2hgcn.layers.sampled_adjacency import SampledAdjacency
 from h2hgcn.models.row_blocks import can_go_by_blocks, points_by_blocks
 from h2hgcn.tasks.problem import Model
@@ -15,8 +16,10 @@ LARGE = 1 << 18
 
 
 def encoded(model: Model, features: ScaledFeatures, graph: Adjacency) -> Tensor:
-    """What the encoder gives for a graph; for a sampled one the seeds come first, and what follows is of no use."""
-    nodes = graph.nodes if isinstance(graph, SampledAdjacency) else None
+    """What the encoder gives for the rows of a graph; of a sampled one the seeds come first, and what follows is of no
+    use.
+    """
+    nodes = graph.nodes if isinstance(graph, SampledAdjacency | RenumberedAdjacency) else None
     x = features.of(model.scaling) if nodes is None else features.rows(model.scaling, nodes)
     points: Tensor = model.encoder(x, graph)
     return points

@@ -36,6 +36,8 @@ class GraphClassification:
         classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
             hyperbolic encoders and linear for Euclidean ones. An encoder that pools graphs itself has the linear one.
         head_dropout: Before the classifier.
+        head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardised over
+            a batch, by batch normalisation.
         selection: The metric that selects.
         scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
             ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
@@ -54,6 +56,7 @@ class GraphClassification:
     scaling: Scaling = "raw"
     feature_length: float = 1.0
     head_dropout: float = 0.0
+    head_norm: bool = False
     classifier: Classifier | None = None
 
     def __post_init__(self) -> None:
@@ -77,7 +80,7 @@ class GraphClassification:
     def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
         classifier = "linear" if pools(encoder) else self.classifier
-        head = ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout, classifier)
+        head = ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout, classifier, self.head_norm)
         return Model(scaling, encoder, head)
 
     def _split(self, data: Any) -> GraphSplit:

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch_geometric.nn import global_mean_pool
 
 from h2hgcn.geometry import lorentz
@@ -31,13 +32,22 @@ class LinkHead(nn.Module):
         return self.decoder.logits(square, distance_scale)
 
 
+class ColumnNorm(nn.BatchNorm1d):
+    """Batch normalisation that also takes a batch of one row, by the means and deviations it knows so far."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        if len(rows) > 1 or not self.training:
+            return super().forward(rows)
+        return F.batch_norm(rows, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+
+
 class ClassHead(nn.Module):
     """Logits of classes, of nodes or, with ``batch``, of graphs.
 
     ``"centroids"``: distances to learnt centroids into a linear classifier (Dai et al. 2021, section 4.4), averaged
     over each graph. ``"linear"``: the linear classifier alone, on hyperbolic points at the tangent space of the origin,
     after a mean over each graph. None takes centroids for hyperbolic points and the linear classifier for Euclidean
-    ones.
+    ones. With ``norm``, what the classifier sees is standardised.
     """
 
     def __init__(
@@ -47,6 +57,7 @@ class ClassHead(nn.Module):
         num_centroids: int = 100,
         dropout: float = 0.0,
         classifier: Classifier | None = None,
+        norm: bool = False,
     ) -> None:
         super().__init__()
         self.space = check_space(encoder.space)
@@ -55,8 +66,10 @@ class ClassHead(nn.Module):
         self.centroids: nn.Module | None = None
         if wanted == "centroids":
             self.centroids = (EuclideanCentroids if flat else CentroidDistance)(encoder.dim, num_centroids)
+        width = num_centroids if wanted == "centroids" else encoder.dim
+        self.norm = ColumnNorm(width) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
-        self.classifier = nn.Linear(num_centroids if wanted == "centroids" else encoder.dim, num_classes)
+        self.classifier = nn.Linear(width, num_classes)
 
     def forward(
         self,
@@ -73,7 +86,7 @@ class ClassHead(nn.Module):
         else:
             points = as_lorentz(points, self.space)
             hidden = self.centroids(points, batch, num_graphs, distance_scale=distance_scale)
-        logits: Tensor = self.classifier(self.dropout(hidden))
+        logits: Tensor = self.classifier(self.dropout(self.norm(hidden)))
         return logits
 
     def _flat(self, points: Tensor, distance_scale: Tensor | float) -> Tensor:

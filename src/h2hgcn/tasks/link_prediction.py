@@ -17,12 +17,14 @@ from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs
 from h2hgcn.datasets.splits.splits import Protocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.layers.renumbered import RenumberedAdjacency, renumbered
 from h2hgcn.options import NONE, conform, require
 from h2hgcn.tasks.edges import check_edges, check_some_weight
 from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import LinkHead
 from h2hgcn.tasks.metrics import link_metrics
+from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.sampling import Sampling, batch_random
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
@@ -118,7 +120,8 @@ class LinkProblem:
         self.absent = AbsentPairs(split.space, split.train)
         self.adjacency = prepare_adjacency(self.edge_index, weights, split.num_nodes)
         self.device = torch.device("cpu")
-        self.graph = self.adjacency  # stays on the CPU, where batches are drawn
+        self.graph: Adjacency = self.adjacency  # stays on the CPU, where batches are drawn
+        self.messages: Adjacency = self.adjacency
         self.sampling: Sampling | None = None
 
     @property
@@ -127,15 +130,24 @@ class LinkProblem:
         share = self.task.message_share
         return len(self.train_pairs) - (0 if share is None else self._num_messages(share))
 
+    def renumber(self) -> None:
+        """Trains on nodes in an order that is faster for graphs that no cache holds; evaluation is as before."""
+        graph = renumbered(self.graph)
+        pairs = self.split.space.ordered(graph.places.numpy()[self.split.train])
+        self.train_pairs = torch.from_numpy(pairs)
+        self.absent = AbsentPairs(self.split.space, pairs)
+        self.graph, self.messages = graph, graph.to(self.device)
+
     def to(self, device: torch.device | str) -> None:
         self.features, self.adjacency = self.features.to(device), self.adjacency.to(device)
+        self.messages = self.messages.to(device)
         self.device = torch.device(device)
 
     def build(self, encoder: nn.Module) -> Model:
         return self.task._model(encoder, self.x)
 
     def batches(self, random: np.random.RandomState) -> Iterator[LinkBatch]:
-        pairs, messages = self.train_pairs, self.adjacency if self.sampling is None else self.graph
+        pairs, messages = self.train_pairs, self.messages if self.sampling is None else self.graph
         if self.task.message_share is not None:
             order = self._order(random)
             count = self._num_messages(self.task.message_share)
@@ -146,7 +158,7 @@ class LinkProblem:
             return
         negatives = torch.from_numpy(self.absent.draw(self.task.negatives * len(pairs), random))
         labels = torch.cat([torch.ones(len(pairs)), torch.zeros(len(negatives))])
-        pairs = torch.cat([pairs, negatives])
+        pairs = torch.cat([in_stripes(kind, self.num_nodes) for kind in (pairs, negatives)])
         yield LinkBatch(messages.to(self.device), pairs.to(self.device), labels.to(self.device))
 
     def _sampled(
@@ -157,8 +169,10 @@ class LinkProblem:
             negatives = self.absent.draw(count, batch_random(seed), sampling.mine)
             ends = np.concatenate([pairs[links], negatives])
             part, rows = sampling.neighborhoods(messages, ends, seed)
+            kinds = torch.from_numpy(rows).split([len(links), len(negatives)])
             labels = torch.arange(len(ends)) < len(links)
-            return LinkBatch(part, torch.from_numpy(rows), labels.float(), len(ends) / (len(chosen) + count))
+            pairs_of_rows = torch.cat([in_stripes(kind, part.num_nodes) for kind in kinds])
+            return LinkBatch(part, pairs_of_rows, labels.float(), len(ends) / (len(chosen) + count))
 
         _ = messages.loop_entries  # before threads ask for them
         for made in sampling.prepared(partial(batch, *share) for share in sampling.shares(len(pairs), random)):
@@ -177,12 +191,11 @@ class LinkProblem:
 
     def _messages(self, chosen: NDArray[np.int64]) -> Adjacency:
         """The graph of some of the training edges."""
-        part = replace(
-            self.split,
-            train=self.split.train[chosen],
-            train_weights=None if self.split.train_weights is None else self.split.train_weights[chosen],
-        )
-        return prepare_adjacency(part.train_edge_index(), part.train_edge_weight(), self.split.num_nodes)
+        split = self.split
+        weights = None if split.train_weights is None else split.train_weights[chosen]
+        part = replace(split, train=split.train[chosen], train_weights=weights)
+        graph = prepare_adjacency(part.train_edge_index(), part.train_edge_weight(), split.num_nodes)
+        return renumbered(graph, self.graph) if isinstance(self.graph, RenumberedAdjacency) else graph
 
     def points(self, model: Model) -> Tensor:
         """The points of all nodes; messages go along the training edges."""

@@ -18,6 +18,8 @@ from h2hgcn.datasets.splits.nodes import node_labels
 from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs, PairSpace, distinct_pairs
 from h2hgcn.datasets.splits.splits import NodeProtocol
 from h2hgcn.layers import prepare_adjacency
+from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.layers.renumbered import renumbered
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.encoding import all_points, encoded
@@ -25,6 +27,7 @@ from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import ClassHead, Classifier, LinkHead, NodeHead
 from h2hgcn.tasks.label_propagation import propagated_classes
 from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_classes
+from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.sampling import Sampling, batch_random
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
@@ -51,6 +54,8 @@ class NodeClassification:
             ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
         feature_length: Of standardised features.
         head_dropout: Before the classifier.
+        head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardised over
+            a batch, by batch normalisation.
     """
 
     name: ClassVar[str] = "nc"
@@ -66,6 +71,7 @@ class NodeClassification:
     scaling: Scaling = "raw"
     feature_length: float = 1.0
     head_dropout: float = 0.0
+    head_norm: bool = False
     classifier: Classifier | None = None
 
     def __post_init__(self) -> None:
@@ -93,7 +99,9 @@ class NodeClassification:
 
     def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
-        classes = ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout, self.classifier)
+        classes = ClassHead(
+            encoder, num_classes, self.num_centroids, self.head_dropout, self.classifier, self.head_norm
+        )
         return Model(scaling, encoder, NodeHead(classes, LinkHead(encoder) if self.link_weight else None))
 
 
@@ -141,14 +149,16 @@ class NodeProblem:
         self.num_nodes = int(data.num_nodes)
         self.features = ScaledFeatures(self.x)
         self.adjacency = prepare_adjacency(data.edge_index, edge_weight_of(data), data.num_nodes)
-        space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))
-        self.edges = distinct_pairs(space, data.edge_index.numpy().T)
-        self.absent = AbsentPairs(space, self.edges)
-        if task.link_weight and len(self.edges) == len(space):
+        self.space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))
+        self.edges = distinct_pairs(self.space, data.edge_index.numpy().T)
+        self.absent = AbsentPairs(self.space, self.edges)
+        if task.link_weight and len(self.edges) == len(self.space):
             raise DataError("all pairs of nodes are linked, so links cannot be told from others; set link_weight=0")
         self.train = torch.from_numpy(split.train)
         self.weights = self._class_weights()
-        self.graph = self.adjacency  # stays on the CPU, where batches are drawn
+        self.graph: Adjacency = self.adjacency  # stays on the CPU, where batches are drawn
+        self.messages: Adjacency = self.adjacency
+        self.rows = split.train  # of the nodes to train on, in these graphs
         self.sampling: Sampling | None = None
 
     @property
@@ -162,8 +172,18 @@ class NodeProblem:
         counts = torch.bincount(self.y[self.train], minlength=self.num_classes)
         return len(self.train) / (self.num_classes * counts.clamp_min(1))
 
+    def renumber(self) -> None:
+        """Trains on nodes in an order that is faster for graphs that no cache holds; evaluation is as before."""
+        graph = renumbered(self.graph)
+        places = graph.places.numpy()
+        self.rows = places[self.split.train]
+        self.edges = self.space.ordered(places[self.edges])
+        self.absent = AbsentPairs(self.space, self.edges)
+        self.graph, self.messages = graph, graph.to(self.y.device)
+
     def to(self, device: torch.device | str) -> None:
         self.features, self.adjacency = self.features.to(device), self.adjacency.to(device)
+        self.messages = self.messages.to(device)
         self.y, self.train = self.y.to(device), self.train.to(device)
         self.weights = None if self.weights is None else self.weights.to(device)
 
@@ -176,20 +196,22 @@ class NodeProblem:
             return
         pairs = None
         if self.task.link_weight and len(self.edges):
-            negatives = self.absent.draw(len(self.edges), random)
-            pairs = torch.from_numpy(np.concatenate([self.edges, negatives])).to(self.y.device)
-        yield NodeBatch(self.adjacency, self.train, self.y[self.train], pairs)
+            kinds = (self.edges, self.absent.draw(len(self.edges), random))
+            pairs = torch.cat([in_stripes(torch.from_numpy(kind), self.num_nodes) for kind in kinds]).to(self.y.device)
+        rows = torch.from_numpy(self.rows).to(self.y.device)
+        yield NodeBatch(self.messages, rows, self.y[self.train], pairs)
 
     def _sampled(self, sampling: Sampling, random: np.random.RandomState) -> Iterator[NodeBatch]:
         """Nodes, and as many links drawn from all, with as many that are none."""
 
         def batch(chosen: NDArray[np.int64], seed: int) -> NodeBatch:
-            nodes = self.split.train[chosen[sampling.mine]]
+            items = chosen[sampling.mine]
+            nodes = self.rows[items]
             ends = np.concatenate(self._some_pairs(len(chosen), batch_random(seed), sampling.mine))
             part, rows = sampling.neighborhoods(self.graph, np.concatenate([nodes, ends.ravel()]), seed)
             numbers = torch.from_numpy(rows)
             pairs = numbers[len(nodes) :].reshape(-1, 2) if len(ends) else None
-            y = self.y[torch.from_numpy(nodes).to(self.y.device)]
+            y = self.y[self.train[torch.from_numpy(items).to(self.y.device)]]
             return NodeBatch(part, numbers[: len(nodes)], y, pairs, len(nodes) / len(chosen))
 
         _ = self.graph.loop_entries  # before threads ask for them

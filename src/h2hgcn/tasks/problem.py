@@ -50,7 +50,8 @@ class Problem(Protocol):
     """A task on given data, split and ready. The loop asks it for batches, losses and metrics.
 
     ``num_nodes`` are those that an encoder gets at once, about. Those of one graph have it as ``graph``, on the CPU,
-    say how many links or nodes they train on (``num_items``), and draw batches of it if they are given a ``sampling``.
+    say how many links or nodes they train on (``num_items``), draw batches of it if they are given a ``sampling``, and
+    ``renumber`` its nodes for training.
     """
 
     task: Any

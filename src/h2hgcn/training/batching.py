@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from h2hgcn.errors import DataError
+from h2hgcn.layers.renumbered import SCATTERED
 from h2hgcn.tasks.problem import Problem
 from h2hgcn.tasks.sampling import Sampling
 from h2hgcn.training.ranks import ALONE, Ranks
@@ -25,10 +26,19 @@ _FANOUT = (15, 10, 5)
 
 
 class Plan(NamedTuple):
-    """``sampling`` is None for the whole graph at every step; ``reason`` says what was decided, and why."""
+    """``sampling`` is None for the whole graph at every step; ``reason`` says what was decided, and why; ``renumber``,
+    whether the nodes are trained in another order.
+    """
 
     sampling: Sampling | None
     reason: str
+    renumber: bool = False
+
+    def arrange(self, problem: Any) -> None:
+        """Has a problem give its batches as planned."""
+        problem.sampling = self.sampling
+        if self.renumber:
+            problem.renumber()
 
 
 def plan_batches(
@@ -36,16 +46,20 @@ def plan_batches(
 ) -> Plan:
     """What the settings come to for a problem and an encoder; several processes share each batch."""
     plan = _plan(settings, problem, encoder, dim)
+    inductive = getattr(encoder, "inductive", True)
+    graph = getattr(problem, "graph", None)
+    plan = plan._replace(renumber=inductive and graph is not None and graph.num_nodes >= SCATTERED)
     if ranks.size == 1:
         return plan
     sampling = plan.sampling
     if sampling is None:
-        if getattr(problem, "graph", None) is None or not getattr(encoder, "inductive", True):
+        if graph is None or not inductive:
             raise DataError("several processes share batches of one graph, which this task or model has not; use one")
         sampling = Sampling(problem.num_items, (ALL_NEIGHBORS,) * len(_fanout(settings, encoder)), settings.workers)
     if problem.num_items < ranks.size:
         raise DataError(f"{problem.num_items} {_ITEMS[problem.task.name]} cannot be shared by {ranks.size} processes")
-    return Plan(replace(sampling, rank=ranks.rank, ranks=ranks.size), f"{plan.reason}, by {ranks.size} processes")
+    sampling = replace(sampling, rank=ranks.rank, ranks=ranks.size)
+    return plan._replace(sampling=sampling, reason=f"{plan.reason}, by {ranks.size} processes")
 
 
 def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim: int) -> Plan:

@@ -98,7 +98,7 @@ def fit(
         joined_ranks(settings.torch_device()) as ranks,
     ):
         plan = plan_batches(settings, problem, built.encoder, built.dim, ranks)
-        problem.sampling = plan.sampling
+        plan.arrange(problem)
         if on_plan is not None:
             on_plan(plan.reason)
         training = _Training(problem, built, settings, seed, on_epoch, should_stop, ranks)

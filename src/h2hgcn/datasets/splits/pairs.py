@@ -1,10 +1,12 @@
 """Pairs of nodes as single numbers, so that sets of pairs are sorted arrays and every pair can be drawn."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from h2hgcn.compiled import compiled
 from h2hgcn.errors import DataError
 
 Pairs = NDArray[np.int64]
@@ -33,6 +35,10 @@ class PairSpace:
         """The pairs that lie in this space, the smaller node first if direction does not count."""
         if not self.with_self:
             pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        return self.ordered(pairs)
+
+    def ordered(self, pairs: Pairs) -> Pairs:
+        """The pairs, the smaller node first if direction does not count."""
         return pairs if self.directed else np.sort(pairs, axis=1)
 
     def ranks(self, pairs: Pairs) -> Ranks:
@@ -79,6 +85,16 @@ def _after_gaps(gaps_before: Ranks, numbers: Ranks) -> Ranks:
     return numbers + np.searchsorted(gaps_before, numbers, side="right")
 
 
+@compiled
+def _skip_gaps(gaps_before: Any, numbers: Any) -> None:
+    """``_after_gaps`` of sorted numbers, in place: both are walked along once."""
+    passed = 0
+    for k in range(len(numbers)):
+        while passed < len(gaps_before) and gaps_before[passed] <= numbers[k]:
+            passed += 1
+        numbers[k] += passed
+
+
 class AbsentPairs:
     """The pairs of a space that are not among given ones, to draw batches from: what all draws share is kept."""
 
@@ -97,7 +113,8 @@ class AbsentPairs:
                 "that is not complete"
             )
         numbers = np.sort(random.randint(0, max(absent, 1), count, dtype=np.int64)[only])
-        return self.space.pairs(_after_gaps(self.gaps_before, numbers))
+        _skip_gaps(self.gaps_before, numbers)
+        return self.space.pairs(numbers)
 
 
 def contains(sorted_ranks: Ranks, ranks: Ranks) -> NDArray[np.bool_]:
