@@ -13,6 +13,7 @@ from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification, trivial_link_scores
+from h2hgcn.tasks.graph_classification import graph_logits
 from h2hgcn.tasks.scaling import FeatureScaling
 from h2hgcn.training import build_optimizer
 
@@ -83,6 +84,22 @@ def test_what_a_classifier_sees_can_be_standardised(classifier):
     assert seen[0].mean(0).abs().max() < 1e-5
     torch.testing.assert_close(seen[0].std(0, correction=0), torch.ones(seen[0].shape[1]), atol=0.05, rtol=0)
     assert all(p.grad is not None for p in model.head.parameters())
+
+
+@pytest.mark.parametrize("space", ["euclidean", "lorentz"])
+@pytest.mark.parametrize("classifier", ["centroids", "linear"])
+def test_sums_are_means_times_the_number_of_nodes(space, classifier):
+    data = shapes()
+    heads = []
+    for pooling in ("mean", "sum"):
+        problem = GraphClassification(num_folds=3, classifier=classifier, pooling=pooling).bind(data)
+        torch.manual_seed(0)
+        model = problem.build(Flat(5, 3, space)).eval()
+        model.head.classifier = nn.Identity()
+        batch = next(problem.batches(np.random.RandomState(0)))
+        heads.append(graph_logits(model, batch))
+    counts = torch.bincount(batch.graph_of_node).unsqueeze(1)
+    torch.testing.assert_close(heads[1], heads[0] * counts)
 
 
 def test_a_batch_of_one_graph_can_be_standardised():

@@ -16,7 +16,7 @@ from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.layers.spaces import check_space, mean_points
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.graph_batches import GraphBatch, GraphBatches
-from h2hgcn.tasks.heads import ClassHead, Classifier
+from h2hgcn.tasks.heads import ClassHead, Classifier, Pooling
 from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_classes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.scaling import FeatureScaling, Scaling
@@ -35,6 +35,8 @@ class GraphClassification:
         num_centroids: Learnt points whose distances the classifier sees.
         classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
             hyperbolic encoders and linear for Euclidean ones. An encoder that pools graphs itself has the linear one.
+        pooling: Of what the nodes of a graph give: their ``"mean"``, as in the paper, or their ``"sum"``, which also
+            says how many they are. An encoder that pools graphs itself does as it does.
         head_dropout: Before the classifier.
         head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardised over
             a batch, by batch normalisation.
@@ -57,6 +59,7 @@ class GraphClassification:
     feature_length: float = 1.0
     head_dropout: float = 0.0
     head_norm: bool = False
+    pooling: Pooling = "mean"
     classifier: Classifier | None = None
 
     def __post_init__(self) -> None:
@@ -80,7 +83,9 @@ class GraphClassification:
     def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
         classifier = "linear" if pools(encoder) else self.classifier
-        head = ClassHead(encoder, num_classes, self.num_centroids, self.head_dropout, classifier, self.head_norm)
+        head = ClassHead(
+            encoder, num_classes, self.num_centroids, self.head_dropout, classifier, self.head_norm, self.pooling
+        )
         return Model(scaling, encoder, head)
 
     def _split(self, data: Any) -> GraphSplit:

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import global_mean_pool
@@ -13,6 +14,7 @@ from h2hgcn.layers.euclidean_centroids import EuclideanCentroids
 from h2hgcn.layers.spaces import as_lorentz, check_space, squared_distance
 
 Classifier = Literal["centroids", "linear"]
+Pooling = Literal["mean", "sum"]
 
 
 class LinkHead(nn.Module):
@@ -47,7 +49,7 @@ class ClassHead(nn.Module):
     ``"centroids"``: distances to learnt centroids into a linear classifier (Dai et al. 2021, section 4.4), averaged
     over each graph. ``"linear"``: the linear classifier alone, on hyperbolic points at the tangent space of the origin,
     after a mean over each graph. None takes centroids for hyperbolic points and the linear classifier for Euclidean
-    ones. With ``norm``, what the classifier sees is standardised.
+    ones. ``pooling`` is over the nodes of a graph. With ``norm``, what the classifier sees is standardised.
     """
 
     def __init__(
@@ -58,9 +60,11 @@ class ClassHead(nn.Module):
         dropout: float = 0.0,
         classifier: Classifier | None = None,
         norm: bool = False,
+        pooling: Pooling = "mean",
     ) -> None:
         super().__init__()
         self.space = check_space(encoder.space)
+        self.pooling = pooling
         flat = self.space == "euclidean"
         wanted = classifier or ("linear" if flat else "centroids")
         self.centroids: nn.Module | None = None
@@ -86,6 +90,8 @@ class ClassHead(nn.Module):
         else:
             points = as_lorentz(points, self.space)
             hidden = self.centroids(points, batch, num_graphs, distance_scale=distance_scale)
+        if batch is not None and self.pooling == "sum":
+            hidden = hidden * torch.bincount(batch, minlength=len(hidden)).to(hidden.dtype).unsqueeze(1)
         logits: Tensor = self.classifier(self.dropout(self.norm(hidden)))
         return logits
 
