@@ -27,7 +27,21 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 def compiled(function: Loop) -> Loop:
     """Compiles a loop when it is first called, and keeps the code on disk where it can."""
-    options = {"nogil": True, "error_model": "numpy", "fastmath": _FASTMATH}
+    return _compiled(function, {})
+
+
+def inlined(function: Loop) -> Loop:
+    """What compiled loops call: becomes a part of each of them.
+
+    A function of its own would be compiled once by itself and once with its caller, maybe to other instructions, which
+    round differently; and which of the two is called depends on whether the caller has just been compiled or was read
+    from disk. So a run would not end as it did the first time.
+    """
+    return _compiled(function, {"forceinline": True})
+
+
+def _compiled(function: Loop, more: dict[str, Any]) -> Loop:
+    options = {"nogil": True, "error_model": "numpy", "fastmath": _FASTMATH, **more}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written

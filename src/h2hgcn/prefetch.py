@@ -10,13 +10,13 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from h2hgcn.compiled import compiled
+from h2hgcn.compiled import inlined
 
 # Bytes: what a cache fetches at once.
 _LINE = 64
 
 
-@compiled
+@inlined
 def prefetch_row(array: Any, row: int) -> None:
     """Asks for all of ``array[row]``, of two dimensions, rows contiguous."""
     for column in range(0, array.shape[1], _LINE // array.itemsize):

@@ -82,3 +82,11 @@ def test_isolated_nodes() -> None:
     for size in (1, 4):
         graph = prepare_adjacency(torch.empty(2, 0, dtype=torch.long), None, size)
         assert renumbered(graph).num_nodes == size
+
+
+def test_a_hub_takes_no_time_of_its_own() -> None:
+    """Every other node is linked with the first; an order in quadratic time would take minutes."""
+    others = torch.arange(1, 300_000)
+    hub = torch.stack([torch.zeros_like(others), others])
+    moved = renumbered(prepare_adjacency(torch.cat([hub, hub.flip(0)], dim=1), None, 300_000))
+    assert torch.equal(moved.nodes.sort().values, torch.arange(300_000))

@@ -10,7 +10,7 @@ from h2hgcn.cli.graph_options import DataFolder, Directed, Edges, Features, Head
 from h2hgcn.cli.id_files import read_ids, read_pairs
 from h2hgcn.cli.output import print_json, stderr, stdout
 from h2hgcn.cli.output_files import Force, check_table, write_table
-from h2hgcn.cli.run_options import RunPath, open_other_graph, open_run
+from h2hgcn.cli.run_options import RunPath, open_other_graph, open_run, warn_of
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def predict(
         header=header, unlinked=unlinked,
     )  # fmt: skip
     columns = _PREDICT[opened.task.name](opened, file, other)
+    warn_of(opened)
     if out is not None:
         write_table(out, columns)
         stderr.print(f"{_length(columns):,} rows: {out}", soft_wrap=True)

@@ -9,7 +9,7 @@ from rich.table import Table
 from h2hgcn.cli.id_files import read_ids
 from h2hgcn.cli.output import print_json, print_title, progress_bar, stderr, stdout
 from h2hgcn.cli.output_files import Force, check_table, write_table
-from h2hgcn.cli.run_options import RunPath, open_run
+from h2hgcn.cli.run_options import RunPath, open_run, warn_of
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def recommend(
     if out is not None:
         check_table(out, force)
     opened = open_run(run, with_data=False)
+    warn_of(opened)
     if node is not None and out is None and index is None:
         _one(opened, node, k, json)
         return

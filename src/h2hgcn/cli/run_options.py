@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from h2hgcn.cli.graph_options import open_own_graph
-from h2hgcn.cli.output import starting
+from h2hgcn.cli.output import say, starting
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -29,6 +29,14 @@ def open_run(path: Path, root: Path | None = None, with_data: bool = True) -> "R
     if run.data is None and with_data:
         run.data = _collection(run, path, root)
     return run
+
+
+def warn_of(run: "Run") -> None:
+    """Says again what speaks against a run's predictions."""
+    from h2hgcn.training.doubts import distrust_of
+
+    for doubt in distrust_of(run.result):
+        say("note", "bold yellow", doubt)
 
 
 def _collection(run: "Run", path: Path, root: Path | None) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from h2hgcn.compiled import compiled
+from h2hgcn.compiled import compiled, inlined
 
 
 @compiled
@@ -67,7 +67,7 @@ def grow_known(
     return True
 
 
-@compiled
+@inlined
 def _chord(point: Any, mirrored: Any, rounding: float) -> float:
     """The chord of one pair in float64, 0 where it is noise."""
     square, other_square, product = 1.0, 1.0, 0.0
@@ -81,7 +81,7 @@ def _chord(point: Any, mirrored: Any, rounding: float) -> float:
     return 0.0 if chord <= times * rounding else chord  # NaN stays NaN
 
 
-@compiled
+@inlined
 def _grow_row(chords: Any, slopes: Any, wanted: bool) -> None:
     """From chords to ``exp(distance) - 1``, and twice the slopes if these are wanted."""
     kind = chords.dtype.type

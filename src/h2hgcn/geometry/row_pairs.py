@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from h2hgcn.compiled import compiled, run_on_rows
+from h2hgcn.compiled import compiled, inlined, run_on_rows
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import floored_reciprocal
 from h2hgcn.prefetch import prefetch_row
@@ -167,7 +167,7 @@ def _add_gradients(
         _add_to(points, pairs[start:end], norm, scale[start:end], gradients[part], ahead)
 
 
-@compiled
+@inlined
 def _add_to(points: Any, pairs: Any, norm: Any, scale: Any, gradient: Any, ahead: int) -> None:
     """Differences are taken in float64, and added up in the points' own precision, of which twice as many fit in an
     instruction.

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from h2hgcn.compiled import compiled, run_on_rows
+from h2hgcn.compiled import compiled, inlined, run_on_rows
 from h2hgcn.geometry.numerics import (
     SINHC_SERIES,
     SINHC_SERIES_LIMIT,
@@ -121,7 +121,7 @@ def _exp_backward(
             new[k] = zero if row[k] <= low else change  # NaN stays NaN
 
 
-@compiled
+@inlined
 def _series(x: float, coefficients: Any) -> float:
     value = 0.0
     for n in range(len(coefficients)):
@@ -129,7 +129,7 @@ def _series(x: float, coefficients: Any) -> float:
     return value
 
 
-@compiled
+@inlined
 def _scaled_norm(row: Any, low: Any) -> float:
     """The norm of a row whose sum or square overflows its type; NaN if there is a number that is not finite."""
     largest = 0.0

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
 from h2hgcn.compiled import compiled, run_on_rows
@@ -52,11 +50,40 @@ def renumbered(adjacency: Adjacency, like: RenumberedAdjacency | None = None) ->
 
 
 def _close_order(adjacency: Adjacency) -> Tensor:
-    size = adjacency.num_nodes
-    entries = np.ones(len(adjacency.col), np.int8)
-    pattern = sp.csr_array((entries, adjacency.col.numpy(), adjacency.crow.numpy()), shape=(size, size))
-    order = reverse_cuthill_mckee(pattern, symmetric_mode=bool((adjacency.crow == adjacency.transpose_crow).all()))
-    return torch.from_numpy(order.astype(np.int64))
+    """Node after node, the neighbours that were not seen yet, those of low degree first; from a node of low degree in
+    each component.
+
+    SciPy's ``reverse_cuthill_mckee`` sorts the neighbours of a node in quadratic time, which takes minutes for a hub.
+    """
+    degrees = adjacency.crow.diff() + adjacency.transpose_crow.diff()
+    starts = degrees.argsort(stable=True)
+    order = np.empty(adjacency.num_nodes, np.int64)
+    _walk(
+        adjacency.crow.numpy(), adjacency.col.numpy(),
+        adjacency.transpose_crow.numpy(), adjacency.transpose_col.numpy(), degrees.numpy(), starts.numpy(), order,
+    )  # fmt: skip
+    return torch.from_numpy(order)
+
+
+@compiled
+def _walk(crow: Any, col: Any, other_crow: Any, other_col: Any, degrees: Any, starts: Any, order: Any) -> None:
+    seen = np.zeros(len(order), np.bool_)
+    done, count = 0, 0
+    for start in starts:
+        if seen[start]:
+            continue
+        seen[start], order[count], count = True, start, count + 1
+        while done < count:
+            node, first, done = order[done], count, done + 1
+            for neighbor in col[crow[node] : crow[node + 1]]:
+                if not seen[neighbor]:
+                    seen[neighbor], order[count], count = True, neighbor, count + 1
+            for neighbor in other_col[other_crow[node] : other_crow[node + 1]]:
+                if not seen[neighbor]:
+                    seen[neighbor], order[count], count = True, neighbor, count + 1
+            if count > first + 1:
+                new = order[first:count].copy()
+                order[first:count] = new[np.argsort(degrees[new], kind="mergesort")]
 
 
 @compiled

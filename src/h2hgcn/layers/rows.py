@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from h2hgcn.compiled import compiled, run_on_rows
+from h2hgcn.compiled import compiled, inlined, run_on_rows
 from h2hgcn.geometry.numerics import MIDPOINT_FLOOR
 
 # Rows of a block: square roots and divisions of so many rows are taken together, by vector instructions.
@@ -89,7 +89,7 @@ def _activate(
                 out[i * stride] = rows[TIME, i]
 
 
-@compiled
+@inlined
 def _scale_block(
     time: Any, norm: Any, lifted: Any, scale: Any, gap: Any, above: Any, below: Any, leak: Any, norms_known: bool
 ) -> None:

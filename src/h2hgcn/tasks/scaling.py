@@ -108,7 +108,9 @@ class ScaledFeatures:
     def rows(self, scaling: FeatureScaling, nodes: Tensor | slice) -> Any:
         """Those of some nodes; sparse ones as a SciPy matrix."""
         if not _is_sparse(self.x) and self.x.numel() > _LARGE and not _is_sparse(scaling.shaped(self.x[:_BLOCK])):
-            return scaling(self.x[nodes] if isinstance(nodes, slice) else self.x.index_select(0, nodes))
+            return scaling(
+                self.x[nodes] if isinstance(nodes, slice) else self.x.index_select(0, nodes.to(self.x.device))
+            )
         whole = self.of(scaling)
         if not _is_sparse(whole):
             return whole[nodes] if isinstance(nodes, slice) else whole.index_select(0, nodes.to(whole.device))

@@ -48,7 +48,9 @@ def plan_batches(
     plan = _plan(settings, problem, encoder, dim)
     inductive = getattr(encoder, "inductive", True)
     graph = getattr(problem, "graph", None)
-    plan = plan._replace(renumber=inductive and graph is not None and graph.num_nodes >= SCATTERED)
+    # an encoder that does not say whether it minds is left alone: it may have a vector for each node
+    if graph is not None and getattr(encoder, "inductive", False):
+        plan = plan._replace(renumber=graph.num_nodes >= SCATTERED)
     if ranks.size == 1:
         return plan
     sampling = plan.sampling
@@ -80,7 +82,10 @@ def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim:
         return Plan(None, "the whole graph at every step")
     if batch_size == "auto":
         if entries <= LARGE_GRAPH and numbers <= LARGE_EMBEDDING:
-            return Plan(None, f"the whole graph at every step (auto: {size}, not more than {limit})")
+            unused = (
+                "" if settings.fanout is None else "; the fanout is of no use, unless --batch-size asks for batches"
+            )
+            return Plan(None, f"the whole graph at every step (auto: {size}, not more than {limit}){unused}")
         batch_size = automatic_size(count)
     elif batch_size > count:
         raise DataError(

@@ -14,12 +14,15 @@ def doubts_about(result: dict[str, Any], problem: Any) -> list[str]:
     best = max((result["trivial"] or {}).items(), key=lambda item: item[1], default=None)
     if best is not None and best[1] > test:
         doubts.append(
-            f"{best[0]} reaches a test {selection} of {best[1]:.4f} without learning, the model {test:.4f}: do not "
-            "rely on its predictions; try other features or settings"
+            f"{best[0]} reaches a test {selection} of {best[1]:.4f} without learning, the model {test:.4f}: "
+            f"{_DISTRUST}; try other features or settings"
         )
-    elif selection == "auc" and test < 0.5:
-        doubts.append(f"a test auc of {test:.4f} is below chance: do not rely on the predictions")
-    for part, name in (("val", "validation"), ("test", "test")):
+    below = [
+        f"{name} auc of {result['metrics'][part]['auc']:.4f}" for part, name in _PARTS if _below_chance(result, part)
+    ]
+    if below:
+        doubts.append(f"a {' and a '.join(below)} {'are' if len(below) > 1 else 'is'} below chance: {_DISTRUST}")
+    for part, name in _PARTS:
         count = len(getattr(problem.split, part))
         if count < _FEW:
             doubts.append(f"the {name} part has {count} {_WHAT[problem.task.name]} only: its metrics are coarse")
@@ -28,4 +31,15 @@ def doubts_about(result: dict[str, Any], problem: Any) -> list[str]:
     return doubts
 
 
+def distrust_of(result: dict[str, Any]) -> list[str]:
+    """Those remarks on a result that whoever uses the predictions has to hear."""
+    return [doubt for doubt in result.get("doubts", ()) if _DISTRUST in doubt]
+
+
+def _below_chance(result: dict[str, Any], part: str) -> bool:
+    return result["selection"] == "auc" and result["metrics"].get(part, {}).get("auc", 1.0) < 0.5
+
+
+_DISTRUST = "do not rely on its predictions"
+_PARTS = (("val", "validation"), ("test", "test"))
 _WHAT = {"lp": "links", "nc": "nodes", "gc": "graphs"}

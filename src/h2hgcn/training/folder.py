@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DataError
 from h2hgcn.models.pretrained import read_config
+from h2hgcn.training.older_runs import completed
 
 # Raised when the meaning of a file changes.
 FORMAT = 1
@@ -173,13 +174,13 @@ class RunFolder:
             raise DataError(f"{self.path} is not empty and not a run (it holds {others[0]}); choose another folder")
 
     def _check_same(self, config: dict[str, Any]) -> None:
-        differing = difference(self.read_config(), config)
+        differing = difference(completed(self.read_config()), completed(config))
         if differing is not None:
             name, old, new = differing
-            raise DataError(
-                f"{self.path} holds a run with other settings ({name} is {old} there and {new} now); choose another "
-                "folder, or begin anew with --force"
-            )
+            what = f"with other settings ({name} is {old} there and {new} now)"
+            if name == "data.fingerprint":
+                what = "of other data: edges, features, labels or weights are not the same"
+            raise DataError(f"{self.path} holds a run {what}; choose another folder, or begin anew with --force")
 
     def _files(self) -> tuple[Path, ...]:
         """What a run writes, except for the configuration; the result first, which says that the others are whole."""

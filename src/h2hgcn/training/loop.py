@@ -108,6 +108,7 @@ def run_epoch(
     if not model.training:
         model.train()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    measured = running_statistics(model)
     losses = []
     for batch in batches:
         optimizer.zero_grad()
@@ -115,6 +116,7 @@ def run_epoch(
         _check_finite("the loss", loss)
         loss.backward()
         loss = ranks.add_up(parameters, loss.detach(), getattr(batch, "share", 1.0))
+        ranks.agree_on(measured)
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         norm = get_total_norm(gradients)
         _check_finite("the norm of the gradient", norm)
@@ -123,6 +125,13 @@ def run_epoch(
         optimizer.step()
         losses.append(loss.detach())
     return float(torch.stack(losses).mean())
+
+
+def running_statistics(model: nn.Module) -> list[Tensor]:
+    """Means and variances that batch normalisations keep of what they have seen."""
+    norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._NormBase)]
+    kept = [buffer for norm in norms for buffer in (norm.running_mean, norm.running_var)]
+    return [buffer for buffer in kept if buffer is not None]
 
 
 def _check_finite(what: str, value: Tensor) -> None:

@@ -111,6 +111,7 @@ def _judge_forest(size: Size, degrees: Degrees, shape: Hyperbolicity) -> tuple[O
         return "unlikely", (f"{what} of at most two steps, a star: every geometry fits it.",)
     return "likely", (
         f"{what}, and hyperbolic geometry is likely to help: hyperbolic space fits trees with few dimensions.",
+        "It falls apart where a link is held out, so that links can be foretold from features alone: give good ones.",
     )
 
 

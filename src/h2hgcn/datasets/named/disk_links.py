@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled, run_on_rows
+from h2hgcn.compiled import compiled, inlined, run_on_rows
 
 Floats = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def _sorted_into_bands(radii: Floats, angles: Floats) -> _Bands:
     return _Bands(starts, edges, angles[order], radii[order], order, band_of)
 
 
-@compiled
+@inlined
 def _largest_square(radius: float, other: float, distance: float) -> float:
     """``sin²(Δ/2)`` of the largest difference Δ of angles at which two points are near.
 
@@ -63,7 +63,7 @@ def _largest_square(radius: float, other: float, distance: float) -> float:
     return gap / product if product > 0 else 1.0
 
 
-@compiled
+@inlined
 def _scan(
     node: int, radius: float, angle: float, distance: float, low: int, high: int, radii: Any, angles: Any, nodes: Any,
     own_band: bool, found: Any, place: int,
@@ -80,7 +80,7 @@ def _scan(
     return place
 
 
-@compiled
+@inlined
 def _neighbors_outward(
     node: int, all_radii: Any, all_angles: Any, distance: float, starts: Any, edges: Any, angles: Any, radii: Any,
     nodes: Any, band_of: Any, found: Any, place: int,
