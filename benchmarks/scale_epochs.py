@@ -15,19 +15,18 @@ from h2hgcn.datasets.named.hyperbolic import generate_hyperbolic
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import TrainingSettings
-from h2hgcn.training.batching import plan_batches
+from h2hgcn.training.batching import automatic_size, plan_batches
 from h2hgcn.training.building import build_model
+from h2hgcn.training.kept_memory import kept_memory
 from h2hgcn.training.loop import run_epoch
 from h2hgcn.training.optimizers import build_optimizer
 from h2hgcn.training.seeds import epoch_random
+from h2hgcn.training.threads import limited_threads
 
 _FANOUT = "15,10"
 
-# Batches of an epoch, at every size: what an epoch costs goes with their number.
-_BATCHES = 16
-
-# Epochs that are measured: as many as make about this many edges, within bounds.
-_MEASURED_EDGES, _FEWEST, _MOST = 2_000_000, 1, 40
+# Epochs that are measured, after the first: as many as take this many seconds, within bounds.
+_SECONDS, _FEWEST, _MOST = 30.0, 2, 40
 
 
 class Training(NamedTuple):
@@ -76,23 +75,27 @@ def _in_a_process(num_edges: int, sampled: bool, dim: int, threads: int) -> dict
 def _measure(num_edges: int, sampled: bool, dim: int, threads: int, pipe: Connection) -> None:
     torch.set_num_threads(threads)
     training = link_training(num_edges, dim)
+    with limited_threads(None, training.problem.num_nodes * dim), kept_memory():  # as ``fit`` does
+        pipe.send(_measured(training, sampled, dim))
+
+
+def _measured(training: Training, sampled: bool, dim: int) -> dict[str, Any]:
     problem = training.problem
     settings = replace(training.settings, batch_size="full")
     if sampled:
-        settings = replace(training.settings, batch_size=-(-problem.num_items // _BATCHES), fanout=_FANOUT)
+        settings = replace(training.settings, batch_size=automatic_size(problem.num_items), fanout=_FANOUT)
     plan_batches(settings, problem, training.model.encoder, dim).arrange(problem)
-    seconds = []
-    for epoch in range(1 + max(_FEWEST, min(_MOST, _MEASURED_EDGES // num_edges))):
+    seconds: list[float] = []
+    while len(seconds) <= _FEWEST or (len(seconds) <= _MOST and sum(seconds) < _SECONDS):
         start = time.perf_counter()
-        run_epoch(*training, problem.batches(epoch_random(0, epoch)))
+        run_epoch(*training, problem.batches(epoch_random(0, len(seconds))))
         seconds.append(time.perf_counter() - start)
     split = problem.split
     count = len(split.train) + len(split.val) + len(split.test)
     least = min(seconds[1:])
-    pipe.send(
-        {"edges": count, "nodes": problem.num_nodes, "seconds": least, "µs an edge": 1e6 * least / count,
-         "MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)}
-    )  # fmt: skip
+    peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return {"edges": count, "nodes": problem.num_nodes, "threads": torch.get_num_threads(), "seconds": least,
+            "µs an edge": 1e6 * least / count, "MB": peak}  # fmt: skip
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:

@@ -70,3 +70,15 @@ def test_no_pairs_and_pairs_that_are_not_there():
     for pair in ([0, 8], [-1, 0]):
         with pytest.raises(IndexError, match="there are 8 points"):
             squared_distances_of_rows(points, torch.tensor([pair]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_number_of_threads_changes_nothing(dtype):
+    points = lorentz.exp_origin(torch.randn(9000, 64, generator=generator(4), dtype=dtype) / 8).requires_grad_()
+    pairs = torch.randint(9000, (70_000, 2), generator=generator(5))
+    found = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        found.append(torch.autograd.grad(squared_distances_of_rows(points, pairs).sum(), points)[0])
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])

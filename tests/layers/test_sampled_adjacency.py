@@ -99,6 +99,19 @@ def test_what_a_node_draws_does_not_depend_on_the_others():
     assert drawn != {int(e) for e in other.entries[: other.crow[1]]}
 
 
+@pytest.mark.parametrize(
+    ("weight", "unweighted"), [(None, True), (torch.tensor(1.0, dtype=torch.float64), True), (torch.tensor(0.5), False)]
+)
+def test_weights_are_those_of_the_whole_times_what_an_entry_stands_for(weight, unweighted):
+    index = edges_of(60, 400).unique(dim=1)
+    whole = prepare_adjacency(index, None if weight is None else weight.expand(index.shape[1]), 60)
+    assert whole.unweighted == unweighted
+    part = sample_adjacency(whole, [3, 1], [4, 2], seed=0)
+    expected = whole.weights[part.entries] * part.scale
+    assert torch.equal(part.weights, expected)
+    assert part.weights.dtype == expected.dtype
+
+
 def test_threads_draw_the_same():
     graph = prepare_adjacency(edges_of(20_000, 200_000), None, 20_000)
     one = sample_adjacency(graph, range(15_000), [5, 3], 1)

@@ -1,10 +1,12 @@
+import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from samples import random_graph
 from torch.autograd import gradcheck, gradgradcheck
 
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.sparse import csr_matmul, sparse_matmul
+from h2hgcn.layers.sparse import csr_matmul, sparse_matmul, transpose_pattern
 
 
 @pytest.fixture
@@ -44,3 +46,19 @@ def test_float32_kernel_against_float64(width):
 def test_operator_is_registered_well(matrix):
     dense = torch.randn(8, 3, dtype=torch.float64)
     torch.library.opcheck(csr_matmul, (*matrix[:3], dense), test_utils=("test_schema", "test_faketensor"))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_transposes_are_scipys(threads):
+    matrix = scipy.sparse.random(4000, 4000, density=0.005, format="csr", random_state=0)
+    matrix.data[:] = np.arange(matrix.nnz)  # numbers of entries
+    torch.set_num_threads(threads)
+    found = transpose_pattern(torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices))
+    expected = matrix.tocsc()
+    for part, numbers in zip(found, (expected.indptr, expected.indices, expected.data), strict=True):
+        assert np.array_equal(part.numpy(), numbers)
+
+
+def test_a_graph_without_nodes_has_a_transpose():
+    nothing = torch.zeros(0, dtype=torch.int32)
+    assert [len(part) for part in transpose_pattern(torch.zeros(1, dtype=torch.int32), nothing)] == [1, 0, 0]

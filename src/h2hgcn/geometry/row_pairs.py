@@ -52,8 +52,8 @@ def _only_named(points: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Measured(NamedTuple):
-    """Norms of all points, squared distances of pairs, and ``2 distance / sinh(distance)``, if it is wanted; all but
-    the squares in float64.
+    """Norms of all points, in float64, squared distances of pairs, and ``2 distance / sinh(distance)``, if it is
+    wanted.
     """
 
     norm: Tensor
@@ -67,7 +67,7 @@ def _measured(points: Tensor, pairs: Tensor, differentiated: bool) -> _Measured:
     norm = torch.empty(len(rows), dtype=torch.float64)
     run_on_rows(_norms, rows.shape, rows, norm.numpy())
     square = points.new_empty(len(ends))
-    stretch = torch.empty(len(ends) if differentiated else 0, dtype=torch.float64)
+    stretch = points.new_empty(len(ends) if differentiated else 0)
     block, ahead = _BLOCK * torch.get_num_threads(), _ahead(points)
     for first in range(0, len(ends), block):
         part = slice(first, first + block)
@@ -76,7 +76,7 @@ def _measured(points: Tensor, pairs: Tensor, differentiated: bool) -> _Measured:
         sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
         distance = torch.add(sinh, chord, alpha=0.5).log1p_()
         if differentiated:
-            torch.mul(floored_reciprocal(sinh).mul_(2), distance, out=stretch[part])
+            stretch[part] = floored_reciprocal(sinh).mul_(2).mul_(distance)
         square[part] = distance.square_()
     return _Measured(norm, square, stretch)
 
@@ -94,13 +94,10 @@ class _LinkDistances(torch.autograd.Function):
         if torch.is_grad_enabled():  # somebody asks for second derivatives
             alias = points.view_as(points)
             return torch.autograd.grad(_gathered(alias, pairs), alias, grad, create_graph=True)[0], None
-        # each thread adds to rows of its own, which take no more memory than copies of the pairs' rows would
-        parts = min(torch.get_num_threads(), max(len(pairs) // max(len(points), 1), 1))
-        gradients = points.new_zeros(parts, *points.shape)
-        arrays = (points.detach().contiguous(), pairs.contiguous(), norm, stretch * grad, gradients)
-        shape = (parts, len(pairs) // parts * points.shape[1])
-        run_on_rows(_add_gradients, shape, *(x.numpy() for x in arrays), _ahead(points))
-        return gradients[0] if parts == 1 else gradients.sum(0), None
+        gradient = torch.zeros_like(points, memory_format=torch.contiguous_format)
+        arrays = (points.detach().contiguous(), pairs.contiguous(), norm, stretch, grad.contiguous(), gradient)
+        run_on_rows(_add_gradients, points.shape, *(x.numpy() for x in arrays), _ahead(points))
+        return gradient, None
 
 
 def _ahead(points: Tensor) -> int:
@@ -160,33 +157,46 @@ def _chords(first: int, last: int, points: Any, pairs: Any, norm: Any, chord: An
 
 @compiled
 def _add_gradients(
-    first: int, last: int, points: Any, pairs: Any, norm: Any, scale: Any, gradients: Any, ahead: int
+    first: int, last: int, points: Any, pairs: Any, norm: Any, stretch: Any, grad: Any, gradient: Any, ahead: int
 ) -> None:
-    for part in range(first, last):
-        start, end = len(pairs) * part // len(gradients), len(pairs) * (part + 1) // len(gradients)
-        _add_to(points, pairs[start:end], norm, scale[start:end], gradients[part], ahead)
+    """Adds to the rows from ``first`` to ``last``, in the order of pairs, so that the number of threads, each of which
+    has rows of its own, changes nothing. A pair whose rows belong to two threads is worked out by both.
 
-
-@inlined
-def _add_to(points: Any, pairs: Any, norm: Any, scale: Any, gradient: Any, ahead: int) -> None:
-    """Differences are taken in float64, and added up in the points' own precision, of which twice as many fit in an
+    Differences are taken in float64, and added up in the points' own precision, of which twice as many fit in an
     instruction.
     """
     change = np.empty(points.shape[1] - 1, points.dtype)
     for p in range(len(pairs)):
         if ahead:
             soon = min(p + ahead, len(pairs) - 1)
-            for row in (pairs[soon, 0], pairs[soon, 1]):
-                prefetch_row(points, row)
-                prefetch_row(gradient, row)
+            _prefetch_pair(points, gradient, pairs[soon, 0], pairs[soon, 1], first, last)
         i, j = pairs[p, 0], pairs[p, 1]
+        add_to_i, add_to_j = first <= i < last, first <= j < last
+        if not (add_to_i or add_to_j):
+            continue
         x, y = points[i, 1:], points[j, 1:]
         ratio = np.sqrt((1 + norm[j] * norm[j]) / (1 + norm[i] * norm[i]))
+        scale = np.float64(stretch[p]) * grad[p]
         for k in range(len(change)):
-            change[k] = (ratio * np.float64(x[k]) - np.float64(y[k])) * scale[p]
-        grad_x, grad_y = gradient[i, 1:], gradient[j, 1:]
-        for k in range(len(change)):
-            grad_x[k] += change[k]
-        inverse = points.dtype.type(1 / ratio)
-        for k in range(len(change)):
-            grad_y[k] -= change[k] * inverse
+            change[k] = (ratio * np.float64(x[k]) - np.float64(y[k])) * scale
+        if add_to_i:
+            grad_x = gradient[i, 1:]
+            for k in range(len(change)):
+                grad_x[k] += change[k]
+        if add_to_j:
+            grad_y = gradient[j, 1:]
+            inverse = points.dtype.type(1 / ratio)
+            for k in range(len(change)):
+                grad_y[k] -= change[k] * inverse
+
+
+@inlined
+def _prefetch_pair(points: Any, gradient: Any, i: int, j: int, first: int, last: int) -> None:
+    mine_i, mine_j = first <= i < last, first <= j < last
+    if mine_i or mine_j:
+        prefetch_row(points, i)
+        prefetch_row(points, j)
+    if mine_i:
+        prefetch_row(gradient, i)
+    if mine_j:
+        prefetch_row(gradient, j)

@@ -94,6 +94,11 @@ class Adjacency:
         """Which entry is the self-loop of each node."""
         return (self.col == self._rows()).nonzero().squeeze(1)
 
+    @cached_property
+    def unweighted(self) -> bool:
+        """Whether all weights are 1, and stay so."""
+        return not self.weights.requires_grad and bool((self.weights == 1).all())
+
     def edges(self, self_loops: bool = True) -> tuple[Tensor, Tensor]:
         """The graph as PyG's convolutions take it: sources and targets ``(2, edges)``, and weights.
 

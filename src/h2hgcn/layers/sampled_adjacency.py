@@ -92,7 +92,10 @@ def _of_hop(whole: Adjacency, sample: Sample, hop: int, device: torch.device) ->
     entries = torch.from_numpy(np.concatenate([block.entries, loops]))
     scale = torch.from_numpy(np.concatenate([block.scale, np.ones(len(rim), np.float32)]))
     transpose_crow, transpose_col, order = (part.to(device) for part in transpose_pattern(crow, col))
+    weights = scale.to(whole.weights.dtype)
+    if not whole.unweighted:
+        weights = whole.weights.index_select(0, entries) * weights
     return SampledAdjacency(
-        crow.to(device), col.to(device), (whole.weights.index_select(0, entries) * scale).to(device),
+        crow.to(device), col.to(device), weights.to(device),
         transpose_crow, transpose_col, order, whole=whole, entries=entries, scale=scale.to(device), sample=sample,
     )  # fmt: skip

@@ -42,27 +42,35 @@ def transpose_pattern(crow: Tensor, col: Tensor) -> tuple[Tensor, Tensor, Tensor
 
     The loop counts where PyTorch would sort, and begins at once, which for small matrices SciPy's does not.
     """
-    parts = _transposed(crow.cpu().numpy(), col.cpu().numpy())
+    pointers, columns = crow.cpu().numpy(), col.cpu().numpy()
+    parts = _counted(pointers, columns), np.empty_like(columns), np.empty_like(columns)
+    run_on_rows(_transpose, (len(pointers) - 1, 1 + len(columns) // len(pointers)), pointers, columns, *parts)
     transpose_crow, transpose_col, order = (torch.from_numpy(part).to(crow.device) for part in parts)
     return transpose_crow, transpose_col, order
 
 
 @compiled
-def _transposed(crow: Any, col: Any) -> Any:
-    size = len(crow) - 1
-    pointers = np.zeros(size + 1, np.int32)
+def _counted(crow: Any, col: Any) -> Any:
+    """Row pointers of the transpose."""
+    pointers = np.zeros(len(crow), np.int32)
     for entry in range(len(col)):
         pointers[col[entry] + 1] += 1
-    for row in range(size):
+    for row in range(len(crow) - 1):
         pointers[row + 1] += pointers[row]
-    places = pointers[:-1].copy()
-    rows, order = np.empty(len(col), np.int32), np.empty(len(col), np.int32)
-    for row in range(size):
+    return pointers
+
+
+@compiled
+def _transpose(first: int, last: int, crow: Any, col: Any, pointers: Any, rows: Any, order: Any) -> None:
+    """The rows ``first`` to ``last`` of the transpose; each thread looks at all entries, and writes few."""
+    places = pointers[first:last].copy()
+    for row in range(len(crow) - 1):
         for entry in range(crow[row], crow[row + 1]):
-            place = places[col[entry]]
-            rows[place], order[place] = row, entry
-            places[col[entry]] += 1
-    return pointers, rows, order
+            column = col[entry]
+            if first <= column < last:
+                place = places[column - first]
+                rows[place], order[place] = row, entry
+                places[column - first] = place + 1
 
 
 def divide_by_row_sums(crow: Tensor, values: Tensor) -> Tensor:

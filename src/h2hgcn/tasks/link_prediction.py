@@ -98,6 +98,9 @@ class LinkBatch(NamedTuple):
     labels: Tensor
     share: float = 1.0
 
+    def to(self, device: torch.device) -> "LinkBatch":
+        return LinkBatch(self.messages.to(device), self.pairs.to(device), self.labels.to(device), self.share)
+
 
 class LinkProblem:
     """Link prediction on a graph that is split."""
@@ -111,18 +114,19 @@ class LinkProblem:
         weights = split.train_edge_weight()
         if weights is not None:
             check_some_weight(weights, "the training graph")
-        self.edge_index = split.train_edge_index()
-        self.x = node_features(data, task.name, self.edge_index)
+        edge_index = split.train_edge_index()
+        self.x = node_features(data, task.name, edge_index)
         self.in_features = self.x.shape[1]
         self.num_nodes = split.num_nodes
         self.features = ScaledFeatures(self.x)
         self.train_pairs = torch.from_numpy(split.train)
         self.absent = AbsentPairs(split.space, split.train)
-        self.adjacency = prepare_adjacency(self.edge_index, weights, split.num_nodes)
+        self.adjacency = prepare_adjacency(edge_index, weights, split.num_nodes)
         self.device = torch.device("cpu")
         self.graph: Adjacency = self.adjacency  # stays on the CPU, where batches are drawn
         self.messages: Adjacency = self.adjacency
         self.sampling: Sampling | None = None
+        self._striped: Tensor | None = None
 
     @property
     def num_items(self) -> int:
@@ -134,7 +138,7 @@ class LinkProblem:
         """Trains on nodes in an order that is faster for graphs that no cache holds; evaluation is as before."""
         graph = renumbered(self.graph)
         pairs = self.split.space.ordered(graph.places.numpy()[self.split.train])
-        self.train_pairs = torch.from_numpy(pairs)
+        self.train_pairs, self._striped = torch.from_numpy(pairs), None
         self.absent = AbsentPairs(self.split.space, pairs)
         self.graph, self.messages = graph, graph.to(self.device)
 
@@ -156,10 +160,21 @@ class LinkProblem:
         if self.sampling is not None:
             yield from self._sampled(self.sampling, messages, pairs.numpy(), random)
             return
+        pairs, count = self._with_negatives(pairs, random), len(pairs)
+        labels = (torch.arange(len(pairs)) < count).float()
+        yield LinkBatch(messages, pairs, labels).to(self.device)
+
+    def _with_negatives(self, pairs: Tensor, random: np.random.RandomState) -> Tensor:
+        """Links and then pairs that are none, each in an order that is fast for large graphs."""
         negatives = torch.from_numpy(self.absent.draw(self.task.negatives * len(pairs), random))
-        labels = torch.cat([torch.ones(len(pairs)), torch.zeros(len(negatives))])
-        pairs = torch.cat([in_stripes(kind, self.num_nodes) for kind in (pairs, negatives)])
-        yield LinkBatch(messages.to(self.device), pairs.to(self.device), labels.to(self.device))
+        links = self._all_in_stripes() if pairs is self.train_pairs else in_stripes(pairs, self.num_nodes)
+        return torch.cat([links, in_stripes(negatives, self.num_nodes)])
+
+    def _all_in_stripes(self) -> Tensor:
+        """The training edges: the same in all epochs."""
+        if self._striped is None:
+            self._striped = in_stripes(self.train_pairs, self.num_nodes)
+        return self._striped
 
     def _sampled(
         self, sampling: Sampling, messages: Adjacency, pairs: Pairs, random: np.random.RandomState
@@ -174,11 +189,12 @@ class LinkProblem:
             pairs_of_rows = torch.cat([in_stripes(kind, part.num_nodes) for kind in kinds])
             return LinkBatch(part, pairs_of_rows, labels.float(), len(ends) / (len(chosen) + count))
 
+        def moved(made: LinkBatch) -> LinkBatch:
+            return made.to(self.device)
+
         _ = messages.loop_entries  # before threads ask for them
-        for made in sampling.prepared(partial(batch, *share) for share in sampling.shares(len(pairs), random)):
-            yield LinkBatch(
-                made.messages.to(self.device), made.pairs.to(self.device), made.labels.to(self.device), made.share
-            )
+        jobs = (partial(batch, *share) for share in sampling.shares(len(pairs), random))
+        return map(moved, sampling.prepared(jobs))  # unlike a loop, it holds no batch while the next is made
 
     def _num_messages(self, share: float) -> int:
         return max(1, min(len(self.train_pairs) - 1, round(share * len(self.train_pairs))))
@@ -203,8 +219,10 @@ class LinkProblem:
 
     def loss(self, model: Model, batch: LinkBatch) -> Tensor:
         logits = model.head(encoded(model, self.features, batch.messages), batch.pairs, model.distance_scale)
-        weight = torch.where(batch.labels > 0, 1.0, 1 / self.task.negatives)
-        return F.binary_cross_entropy_with_logits(logits, batch.labels.to(logits.dtype), weight.to(logits.dtype))
+        labels, weight = batch.labels.to(logits.dtype), None
+        if self.task.negatives > 1:
+            weight = torch.where(labels > 0, 1.0, 1 / self.task.negatives).to(logits.dtype)
+        return F.binary_cross_entropy_with_logits(logits, labels, weight)
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:

@@ -214,9 +214,12 @@ class NodeProblem:
             y = self.y[self.train[torch.from_numpy(items).to(self.y.device)]]
             return NodeBatch(part, numbers[: len(nodes)], y, pairs, len(nodes) / len(chosen))
 
+        def moved(made: NodeBatch) -> NodeBatch:
+            return made.to(self.y.device)
+
         _ = self.graph.loop_entries  # before threads ask for them
-        for made in sampling.prepared(partial(batch, *share) for share in sampling.shares(self.num_items, random)):
-            yield made.to(self.y.device)
+        jobs = (partial(batch, *share) for share in sampling.shares(self.num_items, random))
+        return map(moved, sampling.prepared(jobs))  # unlike a loop, it holds no batch while the next is made
 
     def _some_pairs(self, count: int, random: np.random.RandomState, only: slice) -> tuple[Pairs, Pairs]:
         """Links and as many others, and ``only`` these of ``count``; none if there is no link term."""

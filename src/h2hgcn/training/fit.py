@@ -24,6 +24,7 @@ from h2hgcn.training.building import EncoderFactory, build_model
 from h2hgcn.training.description import describe
 from h2hgcn.training.doubts import doubts_about
 from h2hgcn.training.folder import RunFolder, metrics_line
+from h2hgcn.training.kept_memory import kept_memory
 from h2hgcn.training.loading import load_run
 from h2hgcn.training.loop import EpochReport, evaluate, is_over, train
 from h2hgcn.training.node_names import NodeNames
@@ -174,7 +175,7 @@ class _Training:
             _check_points(self.problem, self.model, data)
         metrics = nullcontext() if self.folder is None else self.folder.open_metrics(self.state.metrics_bytes)
         try:
-            with metrics as self.metrics:
+            with metrics as self.metrics, kept_memory():
                 train(
                     self.problem, self.model, self.optimizer, self.settings, self.seed, self.state, self._after_epoch,
                     self.should_stop, self.ranks,

@@ -12,6 +12,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.tasks.problem import Metrics, Model, Problem
+from h2hgcn.training.kept_memory import give_back
 from h2hgcn.training.optimizers import StiefelOptimizer
 from h2hgcn.training.ranks import ALONE, Ranks
 from h2hgcn.training.seeds import epoch_random, torch_seeded
@@ -124,6 +125,8 @@ def run_epoch(
             clip_grads_with_norm_(parameters, settings.clip_norm, norm)
         optimizer.step()
         losses.append(loss.detach())
+        del batch, loss  # before the next is made: a large one, and all that hangs on its loss
+        give_back()
     return float(torch.stack(losses).mean())
 
 
