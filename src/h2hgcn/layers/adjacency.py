@@ -8,11 +8,11 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import coalesce
 
 from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.layers.edges import read_edges
-from h2hgcn.layers.sparse import SparseMatrix, row_pointers, transpose_pattern
+from h2hgcn.layers.sorted_entries import sorted_entries
+from h2hgcn.layers.sparse import SparseMatrix, transpose_pattern
 
 NeighborWeights = Literal["symmetric", "uniform"]
 
@@ -168,8 +168,7 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     if isinstance(edge_index, Adjacency):
         return reused(edge_index, edge_weight, num_nodes)
     index, weights, size = read_edges(edge_index, edge_weight, num_nodes)
-    index, weights = coalesce(*_with_self_loops(index, weights, size), size)
-    crow, col = row_pointers(index[0], size), index[1].int()
+    crow, col, weights = sorted_entries(index, weights, size)
     adjacency = Adjacency(crow, col, weights, *transpose_pattern(crow, col))
     _check_row_sums(adjacency._row_sums(weights))
     return adjacency
@@ -214,13 +213,3 @@ def _check_row_sums(sums: Tensor) -> None:
             f"the weights of node {int(sums.argmax())}'s neighbourhood add up to infinity; divide all edge weights by "
             "a common factor, which changes the midpoint only against the weight 1 of an added self-loop"
         )
-
-
-def _with_self_loops(index: Tensor, weights: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Adds the missing ones at the end."""
-    is_loop = index[0] == index[1]
-    missing = torch.ones(size, dtype=torch.bool, device=index.device)
-    missing[index[0][is_loop]] = False
-    nodes = missing.nonzero().squeeze(1)
-    index = torch.cat([index, nodes.expand(2, -1)], dim=1)
-    return index, torch.cat([weights, weights.new_ones(len(nodes))])

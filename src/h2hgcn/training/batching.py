@@ -19,7 +19,7 @@ LARGE_GRAPH, LARGE_EMBEDDING = 1 << 23, 1 << 26
 # Batches of an epoch that "auto" makes. A fixed size would make an epoch of a larger graph dearer by more than its
 # edges: the smaller a batch beside its graph, the less its neighbourhoods overlap. And the least size of one: a step
 # costs some milliseconds whatever it is about.
-_AUTO_BATCHES, _LEAST_BATCH = 16, 2048
+_AUTO_BATCHES, _LEAST_BATCH = 16, 1024
 
 # Neighbours at the first hop, the second, and all others.
 _FANOUT = (15, 10, 5)
