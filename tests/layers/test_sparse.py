@@ -6,7 +6,7 @@ from samples import random_graph
 from torch.autograd import gradcheck, gradgradcheck
 
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.sparse import csr_matmul, sparse_matmul, transpose_pattern
+from h2hgcn.layers.sparse import csr_matmul, row_shares, sparse_matmul, transpose_pattern
 
 
 @pytest.fixture
@@ -62,3 +62,18 @@ def test_transposes_are_scipys(threads):
 def test_a_graph_without_nodes_has_a_transpose():
     nothing = torch.zeros(0, dtype=torch.int32)
     assert [len(part) for part in transpose_pattern(torch.zeros(1, dtype=torch.int32), nothing)] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("by_degrees", [False, True])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_shares_of_rows(by_degrees, threads):
+    matrix = scipy.sparse.random(4000, 4000, density=0.005, format="csr", random_state=0)
+    matrix.setdiag(1)
+    matrix.sort_indices()
+    torch.set_num_threads(threads)
+    found = row_shares(*map(torch.from_numpy, (matrix.indptr, matrix.indices, matrix.data)), by_degrees)
+    sums = np.asarray(matrix.sum(1)).ravel()
+    expected = matrix @ scipy.sparse.diags(sums**-0.5) if by_degrees else matrix
+    expected = (scipy.sparse.diags(1 / np.asarray(expected.sum(1)).ravel()) @ expected).tocsr()
+    expected.sort_indices()
+    np.testing.assert_allclose(found.numpy(), expected.data, rtol=1e-14)

@@ -12,7 +12,7 @@ from torch import Tensor
 from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.layers.edges import read_edges
 from h2hgcn.layers.sorted_entries import sorted_entries
-from h2hgcn.layers.sparse import SparseMatrix, transpose_pattern
+from h2hgcn.layers.sparse import SparseMatrix, row_shares, transpose_pattern
 
 NeighborWeights = Literal["symmetric", "uniform"]
 
@@ -140,6 +140,8 @@ class Adjacency:
 
     def _weighted(self, neighbor_weights: str) -> Tensor:
         weights = self.weights
+        if weights.is_cpu and not weights.requires_grad:
+            return row_shares(self.crow, self.col, weights, by_degrees=neighbor_weights == "symmetric")
         if neighbor_weights == "symmetric":
             # d_i is common to row i and goes with the division below
             weights = weights * self._row_sums(weights).rsqrt()[self.col]

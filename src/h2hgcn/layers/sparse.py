@@ -79,6 +79,34 @@ def divide_by_row_sums(crow: Tensor, values: Tensor) -> Tensor:
     return values
 
 
+def row_shares(crow: Tensor, col: Tensor, weights: Tensor, by_degrees: bool) -> Tensor:
+    """Weights divided by the sum of their row, and before that, if ``by_degrees``, by the root of the sum of the row of
+    their column; on the CPU.
+    """
+    shares = weights.detach().clone()
+    if by_degrees:
+        roots = weights.new_empty(len(crow) - 1)
+        shape = (len(roots), 1 + len(col) // max(len(roots), 1))
+        run_on_rows(_inverse_roots, shape, crow.numpy(), weights.detach().numpy(), roots.numpy())
+        run_on_rows(_scale_columns, (len(col), 1), col.numpy(), roots.numpy(), shares.numpy())
+    return divide_by_row_sums(crow, shares)
+
+
+@compiled
+def _inverse_roots(first: int, last: int, crow: Any, weights: Any, roots: Any) -> None:
+    for i in range(first, last):
+        total = 0.0
+        for entry in range(crow[i], crow[i + 1]):
+            total += weights[entry]
+        roots[i] = 1 / np.sqrt(total)
+
+
+@compiled
+def _scale_columns(first: int, last: int, col: Any, roots: Any, values: Any) -> None:
+    for entry in range(first, last):
+        values[entry] *= roots[col[entry]]
+
+
 @compiled
 def _divide_rows(first: int, last: int, crow: Any, values: Any) -> None:
     for i in range(first, last):

@@ -21,6 +21,9 @@ from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_clas
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.scaling import FeatureScaling, Scaling
 
+# Entries of adjacencies that are kept for evaluation, of some 30 bytes each: about 1 GB.
+_KEPT_ENTRIES = 1 << 25
+
 
 @dataclass(frozen=True)
 class GraphClassification:
@@ -127,10 +130,12 @@ class GraphProblem:
         self._graphs = GraphBatches(data, self.y)
         self.num_nodes = sum(data[int(k)].num_nodes for k in split.train[: task.batch_size])
         self._evaluation: dict[str, list[GraphBatch]] = {}
+        self._room = _KEPT_ENTRIES
 
     def to(self, device: torch.device | str) -> None:
         self.device = torch.device(device)
         self._evaluation.clear()
+        self._room = _KEPT_ENTRIES
 
     def build(self, encoder: nn.Module) -> Model:
         measured = self.split.train if self.task.scaling in ("standard", "auto") else self.split.train[:1]
@@ -151,7 +156,7 @@ class GraphProblem:
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
         graphs = getattr(self.split, part)
-        logits = torch.cat([graph_logits(model, batch) for batch in self._kept_batches(part)])
+        logits = torch.cat([graph_logits(model, batch) for batch in self._part_batches(part)])
         return class_metrics(self.y[torch.from_numpy(graphs)].numpy(), predicted_classes(logits), self.num_classes)
 
     @torch.no_grad()
@@ -166,13 +171,17 @@ class GraphProblem:
         scores = majority_metrics(y[self.split.train], y[getattr(self.split, part)], self.num_classes)
         return {"majority class": scores[self.selection_metric]}
 
-    def _kept_batches(self, part: str) -> list[GraphBatch]:
-        """The batches of a part, which never change: made once."""
-        if part not in self._evaluation:
-            graphs = getattr(self.split, part)
-            size = self.task.batch_size
-            self._evaluation[part] = [self._batch(graphs[k : k + size]) for k in range(0, len(graphs), size)]
-        return self._evaluation[part]
+    def _part_batches(self, part: str) -> Iterator[GraphBatch]:
+        """The batches of a part, which never change: made once, as far as they are not too large to keep."""
+        kept = self._evaluation.setdefault(part, [])
+        yield from kept
+        graphs, size = getattr(self.split, part), self.task.batch_size
+        for first in range(size * len(kept), len(graphs), size):
+            batch = self._batch(graphs[first : first + size])
+            self._room -= len(batch.adjacency.col)
+            if self._room > 0:
+                kept.append(batch)
+            yield batch
 
     def _batch(self, graphs: Any) -> GraphBatch:
         return self._graphs.of(graphs).to(self.device)
