@@ -104,7 +104,8 @@ class PlainFeatures:
 def gcn_on(problem: Any, graph: Any, dim: int, sparse: bool) -> GCN:
     """The encoder, and the problem made to hand it an edge_index and plain features."""
     problem.features = PlainFeatures(problem.x.to_sparse_csr() if sparse else problem.x)
-    problem.adjacency = problem.messages = problem.edge_index if hasattr(problem, "edge_index") else graph.edge_index
+    links = problem.task.name == "lp"
+    problem.adjacency = problem.messages = problem.split.train_edge_index() if links else graph.edge_index
     problem._messages = lambda chosen: replace(problem.split, train=problem.split.train[chosen]).train_edge_index()
     return GCN(problem.in_features, dim, problem.adjacency, problem.num_nodes)
 

@@ -1,8 +1,10 @@
 import gc
 
+import numpy as np
 import pytest
 import torch
 from samples import random_graph
+from torch.autograd import forward_ad
 from torch_geometric import EdgeIndex
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_torch_csr_tensor
@@ -222,3 +224,24 @@ def test_the_matrix_of_a_graph_convolution():
     learnt = prepare_adjacency(edge_index, weights.requires_grad_(), 4)
     learnt.gcn_matrix(torch.float32).values.sum().backward()
     assert weights.grad.abs().sum() > 0
+
+
+def test_numbers_of_nodes_of_any_kind():
+    edges = torch.tensor([[0, 1], [1, 0]])
+    for size in (3, np.int32(3), torch.tensor(3)):
+        assert prepare_adjacency(edges, None, size).num_nodes == 3
+    with pytest.raises(TypeError, match="float"):
+        prepare_adjacency(edges, None, 3.0)
+
+
+def test_forward_derivatives_of_weights():
+    edges, weights = torch.tensor([[0, 1, 1], [1, 0, 2]]), torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+
+    def values(weights):
+        return prepare_adjacency(edges, weights, 3).matrix("symmetric", torch.float64).values
+
+    direction = torch.tensor([0.3, -1.0, 2.0], dtype=torch.float64)
+    with forward_ad.dual_level(), torch.no_grad():
+        found = forward_ad.unpack_dual(values(forward_ad.make_dual(weights, direction))).tangent
+    expected = (values(weights + 1e-6 * direction) - values(weights - 1e-6 * direction)) / 2e-6
+    torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-9)

@@ -1,5 +1,6 @@
 """What the C library does with memory that is freed."""
 
+import os
 import platform
 from pathlib import Path
 
@@ -68,3 +69,13 @@ def test_one_within_another_ends_with_the_outer():
             pass
         use_and_free()
         assert megabytes() > before + SIZE * 0.9
+
+
+def test_a_child_that_is_forked_within_is_as_usual():
+    with kept_memory():
+        child = os.fork()
+        if not child:
+            before = megabytes()
+            use_and_free()
+            os._exit(0 if megabytes() < before + SIZE * 0.5 else 1)
+        assert os.waitpid(child, 0)[1] == 0

@@ -62,11 +62,11 @@ def test_alone_nothing_is_shared():
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 is not below WORLD_SIZE=2"),
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 is not from 0 to WORLD_SIZE=2 less 1"),
         ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK=-1"),
-        ({"RANK": "0"}, "WORLD_SIZE=None: both"),
+        ({"RANK": "0"}, "RANK=0, WORLD_SIZE is not set: both"),
         ({"WORLD_SIZE": "two", "RANK": "0"}, "WORLD_SIZE=two: both have to be whole numbers"),
-        ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR and MASTER_PORT is not set"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "without MASTER_ADDR and MASTER_PORT"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(monkeypatch, variables, message):

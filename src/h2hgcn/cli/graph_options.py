@@ -11,7 +11,10 @@ DataFolder = Annotated[
     Path | None, typer.Option("--data", help="Folder of the named datasets. Default: $H2HGCN_DATA, else the cache.")
 ]
 Edges = Annotated[
-    str | None, typer.Option(help="Edges of a graph of your own: CSV, Parquet, NPZ, GraphML, GEXF or MatrixMarket.")
+    str | None,
+    typer.Option(
+        help="Edges of a graph of your own: CSV, Parquet, NPZ, GraphML, GEXF or MatrixMarket, or a folder of convert."
+    ),
 ]
 Features = Annotated[
     str | None, typer.Option(help="Features: a file with a node id and numbers, .npy/.npz, or node attributes a,b,c.")

@@ -12,7 +12,7 @@ from torch import Tensor
 from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.layers.edges import read_edges
 from h2hgcn.layers.sorted_entries import sorted_entries
-from h2hgcn.layers.sparse import SparseMatrix, row_shares, transpose_pattern
+from h2hgcn.layers.sparse import SparseMatrix, is_differentiated, row_shares, transpose_pattern
 
 NeighborWeights = Literal["symmetric", "uniform"]
 
@@ -97,7 +97,7 @@ class Adjacency:
     @cached_property
     def unweighted(self) -> bool:
         """Whether all weights are 1, and stay so."""
-        return not self.weights.requires_grad and bool((self.weights == 1).all())
+        return not is_differentiated(self.weights) and bool((self.weights == 1).all())
 
     def edges(self, self_loops: bool = True) -> tuple[Tensor, Tensor]:
         """The graph as PyG's convolutions take it: sources and targets ``(2, edges)``, and weights.
@@ -140,7 +140,7 @@ class Adjacency:
 
     def _weighted(self, neighbor_weights: str) -> Tensor:
         weights = self.weights
-        if weights.is_cpu and not weights.requires_grad:
+        if weights.is_cpu and not is_differentiated(weights):
             return row_shares(self.crow, self.col, weights, by_degrees=neighbor_weights == "symmetric")
         if neighbor_weights == "symmetric":
             # d_i is common to row i and goes with the division below

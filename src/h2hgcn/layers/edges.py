@@ -1,5 +1,6 @@
 """Reading a graph from whatever PyG calls one, with every check that keeps a bad graph out."""
 
+import operator
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from torch_geometric.utils import is_torch_sparse_tensor
 
 def read_edges(edge_index: Any, edge_weight: Tensor | None, num_nodes: int | None) -> tuple[Tensor, Tensor, int]:
     """Receiving and sending nodes ``(2, edges)``, float64 weights, and the number of nodes."""
+    num_nodes = None if num_nodes is None else operator.index(num_nodes)
     rows, columns, weights, size = _entries(edge_index, edge_weight, num_nodes)
     _check_edges(rows, columns, size)
     _check_weights(weights)

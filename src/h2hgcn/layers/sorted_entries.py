@@ -11,7 +11,10 @@ from torch import Tensor
 from torch_geometric.utils import coalesce
 
 from h2hgcn.compiled import compiled, inlined
-from h2hgcn.layers.sparse import row_pointers
+from h2hgcn.layers.sparse import is_differentiated, row_pointers
+
+# Row pointers are int32, which the products want.
+_MOST = 2**31 - 1
 
 
 def sorted_entries(index: Tensor, weights: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -20,11 +23,13 @@ def sorted_entries(index: Tensor, weights: Tensor, size: int) -> tuple[Tensor, T
     ``index (2, entries)`` has rows and columns. Weights of repeated entries are added up; a node without a self-loop
     gets one of weight 1.
     """
-    if not index.is_cpu or weights.requires_grad:
+    if not index.is_cpu or is_differentiated(weights):
         return _by_sorting(index, weights, size)
     rows, columns = index.contiguous().numpy()
     crow, col, sums = _count(rows, columns, weights.contiguous().numpy(), size)
-    return torch.from_numpy(crow), torch.from_numpy(col), torch.from_numpy(sums)
+    if len(col) > _MOST:
+        raise ValueError(f"the graph has {len(col):,} entries, self-loops included; there may be {_MOST:,}")
+    return torch.from_numpy(crow.astype(np.int32)), torch.from_numpy(col), torch.from_numpy(sums)
 
 
 def _by_sorting(index: Tensor, weights: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -41,7 +46,7 @@ def _by_sorting(index: Tensor, weights: Tensor, size: int) -> tuple[Tensor, Tens
 @compiled
 def _count(rows: Any, columns: Any, weights: Any, size: int) -> Any:
     has_loop = np.zeros(size, np.bool_)
-    starts, crow = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int32)
+    starts, crow = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
     for entry in range(len(rows)):
         starts[columns[entry] + 1] += 1
         crow[rows[entry] + 1] += 1

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.geometry.numerics import full_precision
@@ -29,6 +30,11 @@ class SparseMatrix(_Parts):
     def arrays(self) -> tuple[Any, ...]:
         """The same memory as NumPy arrays, which compiled loops take; on the CPU."""
         return tuple(part.detach().contiguous().numpy() for part in self)
+
+
+def is_differentiated(x: Tensor) -> bool:
+    """Whether somebody wants derivatives by ``x``, backward or forward; compiled loops know of neither."""
+    return x.requires_grad or forward_ad.unpack_dual(x).tangent is not None
 
 
 def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:

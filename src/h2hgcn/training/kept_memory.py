@@ -32,8 +32,8 @@ _given_back = 0.0
 def kept_memory() -> Iterator[None]:
     """Within, memory that is freed is kept for the process until ``give_back``.
 
-    Of use with glibc, that is on most Linux systems, and nothing elsewhere. Somebody who has set the allocator up by
-    environment variables is left alone.
+    Of use with glibc, that is on most Linux systems, in the main thread; no harm elsewhere. Somebody who has set the
+    allocator up by environment variables is left alone.
     """
     global _keeping
     libc, before = _glibc(), _keeping
@@ -73,3 +73,15 @@ def _glibc() -> ctypes.CDLL | None:
 def _set(libc: ctypes.CDLL, options: dict[int, int]) -> None:
     for option, value in options.items():
         libc.mallopt(option, value)
+
+
+def _forget() -> None:
+    """A process that was forked within does not come to the end."""
+    global _keeping
+    if _keeping is not None:
+        _set(_keeping, _USUAL)
+        _keeping = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,6 +1,7 @@
 """Several processes that train one model: what they add up, and what the first of them decides for all."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -10,6 +11,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from h2hgcn.errors import DataError
+from h2hgcn.training.meeting import meeting_store
 
 T = TypeVar("T")
 
@@ -71,7 +73,9 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
     if size == 1:
         yield ALONE
         return
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=size)
+    with _peers():
+        store = meeting_store(rank, size)
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=store, rank=rank, world_size=size)
     try:
         yield Ranks(rank, size)
     finally:
@@ -86,16 +90,16 @@ def _given() -> tuple[int, int]:
     try:
         rank, size = (int(text or "") for text in texts.values())
     except ValueError:
-        shown = ", ".join(f"{name}={text}" for name, text in texts.items())
+        shown = ", ".join(f"{name} is not set" if text is None else f"{name}={text}" for name, text in texts.items())
         raise DataError(
             f"{shown}: both have to be whole numbers, or unset; start with torchrun, which sets them"
         ) from None
     if not 0 <= rank < size:
-        raise DataError(f"RANK={rank} is not below WORLD_SIZE={size}; start with torchrun, which sets both")
+        raise DataError(f"RANK={rank} is not from 0 to WORLD_SIZE={size} less 1; start with torchrun, which sets both")
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
     if size > 1 and missing:
         raise DataError(
-            f"WORLD_SIZE={size}, but {' and '.join(missing)} is not set; start with torchrun, which sets it"
+            f"WORLD_SIZE={size}, but without {' and '.join(missing)}; start with torchrun, which sets them all"
         )
     return rank, size
 
@@ -106,8 +110,8 @@ def _peers() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        words = str(error).splitlines()[0][:200]
+        words = re.sub(r"^(\[[^\]]*\]\s*)+", "", str(error).splitlines()[0]).split(". ")[0]
         raise ChildProcessError(
-            f"another process of the job has ended or cannot be reached ({words}); the same command goes on from the "
-            "last checkpoint"
+            f"another process of the job has ended or cannot be reached ({words}); if it has said why, mend that; the "
+            "same command then goes on from the last checkpoint, if there is one"
         ) from error
