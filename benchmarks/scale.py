@@ -1,11 +1,12 @@
 """What size costs: an epoch of link prediction by number of edges, sampled beside full-batch training, two processes
 beside one, and the nearest of all points.
 
-- `epochs`: hyperbolic random graphs with ten times as many edges as nodes. Each row is a process of its own; `seconds`
-  is the least of several epochs after the first, without evaluation, and `MB` the peak of the whole process, data and
-  their split included. Threads are as many of `--threads` as training takes for a graph of this size. Sampled epochs
-  have batches of a sixteenth of the links, at least 1,024, as `--batch-size auto` makes them, and a fanout of 15,10.
-  `by the least` compares costs of an edge.
+- `epochs`: hyperbolic random graphs with ten times as many edges as nodes. Each row is a process of its own; the sizes
+  take turns, since a machine is not equally fast at all times. `seconds` is the least of the epochs of four turns, the
+  first epoch of each left out, without evaluation, and `MB` the peak of the whole process, data and their split
+  included. Threads are as many of `--threads` as training takes for a graph of this size. Sampled epochs have batches
+  of a sixteenth of the links, at least 1,024, as `--batch-size auto` makes them, and a fanout of 15,10. `by the least`
+  compares costs of an edge.
 - `quality`: PubMed (`H2HGCN_DATA`), both kinds of training for the same number of epochs.
 - `processes`: steps of one process with one thread, and of two that share each batch. `speed-up` is in links a second;
   `loss` the largest relative difference from one process with the same batch, over all steps.

@@ -1,8 +1,12 @@
 """Epochs of link prediction by number of edges, each kind and size in a process of its own."""
 
+import contextlib
+import itertools
+import math
 import multiprocessing
 import resource
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -25,8 +29,9 @@ from h2hgcn.training.threads import limited_threads
 
 _FANOUT = "15,10"
 
-# Epochs that are measured, after the first: as many as take this many seconds, within bounds.
-_SECONDS, _FEWEST, _MOST = 30.0, 2, 40
+# All sizes take turns, so that a slow minute of the machine is no size's own. A turn begins with an epoch that is not
+# counted, since others have used the caches, and goes on for so many seconds.
+_TURNS, _SECONDS = 4, 10.0
 
 
 class Training(NamedTuple):
@@ -48,27 +53,38 @@ def link_training(num_edges: int, dim: int) -> Training:
 
 
 def epochs_table(sizes: list[int], dim: int, threads: int) -> list[dict[str, Any]]:
-    measured = [
-        {"training": "sampled" if sampled else "full batch", **_in_a_process(size, sampled, dim, threads)}
-        for sampled in (False, True)
-        for size in sizes
-    ]
-    costs = {kind: [row["µs an edge"] for row in measured if row["training"] == kind] for kind in _kinds(measured)}
-    return [row | {"by the least": row["µs an edge"] / min(costs[row["training"]])} for row in measured]
+    return [row for sampled in (False, True) for row in _compared(_in_turns(sizes, sampled, dim, threads))]
 
 
-def _kinds(rows: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(row["training"] for row in rows))
+def _compared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    least = min(row["µs an edge"] for row in rows)
+    return [row | {"by the least": row["µs an edge"] / least} for row in rows]
 
 
-def _in_a_process(num_edges: int, sampled: bool, dim: int, threads: int) -> dict[str, Any]:
+def _in_turns(sizes: list[int], sampled: bool, dim: int, threads: int) -> list[dict[str, Any]]:
+    """A process for each size, only one of them at work at any time."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_measure, args=(num_edges, sampled, dim, threads, theirs))
-    process.start()
-    theirs.close()
-    row: dict[str, Any] = ours.recv()
-    process.join()
+    pipes, processes = [], []
+    for size in sizes:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_measure, args=(size, sampled, dim, threads, theirs))
+        process.start()
+        theirs.close()
+        ours.recv()
+        pipes.append(ours)
+        processes.append(process)
+    rows: list[dict[str, Any]] = []
+    for _ in range(_TURNS):
+        rows = [_turn(pipe) for pipe in pipes]
+    for pipe, process in zip(pipes, processes, strict=True):
+        pipe.close()
+        process.join()
+    return rows
+
+
+def _turn(pipe: Connection) -> dict[str, Any]:
+    pipe.send("go on")
+    row: dict[str, Any] = pipe.recv()
     return row
 
 
@@ -76,26 +92,43 @@ def _measure(num_edges: int, sampled: bool, dim: int, threads: int, pipe: Connec
     torch.set_num_threads(threads)
     training = link_training(num_edges, dim)
     with limited_threads(None, training.problem.num_nodes * dim), kept_memory():  # as ``fit`` does
-        pipe.send(_measured(training, sampled, dim))
+        epochs = _epochs(training, sampled, dim)
+        pipe.send("ready")
+        least = math.inf
+        with contextlib.suppress(EOFError):  # no more turns
+            while pipe.recv():
+                least = min(least, *_seconds_of_a_turn(epochs))
+                pipe.send(_row(training, sampled, least))
 
 
-def _measured(training: Training, sampled: bool, dim: int) -> dict[str, Any]:
+def _epochs(training: Training, sampled: bool, dim: int) -> Iterator[float]:
+    """Trains without end; seconds of each epoch."""
     problem = training.problem
     settings = replace(training.settings, batch_size="full")
     if sampled:
         settings = replace(training.settings, batch_size=automatic_size(problem.num_items), fanout=_FANOUT)
     plan_batches(settings, problem, training.model.encoder, dim).arrange(problem)
-    seconds: list[float] = []
-    while len(seconds) <= _FEWEST or (len(seconds) <= _MOST and sum(seconds) < _SECONDS):
+    for epoch in itertools.count():
         start = time.perf_counter()
-        run_epoch(*training, problem.batches(epoch_random(0, len(seconds))))
-        seconds.append(time.perf_counter() - start)
-    split = problem.split
+        run_epoch(*training, problem.batches(epoch_random(0, epoch)))
+        yield time.perf_counter() - start
+
+
+def _seconds_of_a_turn(epochs: Iterator[float]) -> list[float]:
+    next(epochs)
+    seconds: list[float] = []
+    while sum(seconds) < _SECONDS:
+        seconds.append(next(epochs))
+    return seconds
+
+
+def _row(training: Training, sampled: bool, least: float) -> dict[str, Any]:
+    split = training.problem.split
     count = len(split.train) + len(split.val) + len(split.test)
-    least = min(seconds[1:])
     peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return {"edges": count, "nodes": problem.num_nodes, "threads": torch.get_num_threads(), "seconds": least,
-            "µs an edge": 1e6 * least / count, "MB": peak}  # fmt: skip
+    return {"training": "sampled" if sampled else "full batch", "edges": count, "nodes": training.problem.num_nodes,
+            "threads": torch.get_num_threads(), "seconds": least, "µs an edge": 1e6 * least / count,
+            "MB": peak}  # fmt: skip
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
@@ -108,7 +141,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     for axis, column, title in zip(axes, ("seconds", "MB"), ("seconds of an epoch", "MB at the peak"), strict=True):
-        for kind in _kinds(rows):
+        for kind in dict.fromkeys(row["training"] for row in rows):
             chosen = [row for row in rows if row["training"] == kind]
             axis.loglog([row["edges"] for row in chosen], [row[column] for row in chosen], "o-", label=kind)
         axis.set_xlabel("edges")
