@@ -33,7 +33,9 @@ def test_a_signal_ends_the_epoch_and_the_same_command_goes_on(process, run, file
     assert f"stopped: after epoch {epoch}; the same command goes on from there" in stderr
     assert "is not finished; run its command again" in run("evaluate", "r").stderr
     stop_after(monkeypatch, 2)
-    again = json.loads(run(*endless).stdout)
+    resumed = run(*endless)
+    assert f"goes on after epoch {epoch}\n" in resumed.stderr
+    again = json.loads(resumed.stdout)
     assert (again["resumed_from"], again["epochs"]) == (epoch, epoch + 2)
 
 

@@ -55,8 +55,9 @@ def test_an_index_is_kept_beside_the_run_and_belongs_to_it(folder, tmp_path):
     small_fit(epochs=1, seed=1, folder=tmp_path / "other")
     for name in ("index.faiss", "index.json"):
         (tmp_path / "other" / name).write_bytes((folder / name).read_bytes())
-    with pytest.raises(DataError, match="belongs to another run"):
-        recommend_links_of(load_run(tmp_path / "other"), None, 3, "hnsw")
+    for kind in ("hnsw", "ivf"):
+        with pytest.raises(DataError, match="belongs to another run"):
+            recommend_links_of(load_run(tmp_path / "other"), None, 3, kind)
     recommend_links_of(load_run(tmp_path / "other"), None, 3, "exact")
     (folder / "index.faiss").write_bytes(b"nothing")
     with pytest.raises(DataError, match="is damaged"):

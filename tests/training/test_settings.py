@@ -95,3 +95,18 @@ def test_a_device_that_is_not_there():
     with pytest.raises(DataError, match="device 'cuda' is not there; use 'auto' or 'cpu'"):
         TrainingSettings(device="cuda").torch_device()
     assert TrainingSettings(device="cpu").torch_device() == torch.device("cpu")
+
+
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_each_process_of_a_machine_has_a_gpu_of_its_own(device, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    settings = TrainingSettings(device=device)
+    assert settings.torch_device() == torch.device("cuda")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert settings.torch_device() == torch.device("cuda", 1)
+    assert TrainingSettings(device="cpu").torch_device() == torch.device("cpu")
+    for rank in ("2", "-1", "first"):
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        with pytest.raises(DataError, match=f"LOCAL_RANK={rank}, with 2 GPUs here: .* --nproc-per-node 2"):
+            settings.torch_device()

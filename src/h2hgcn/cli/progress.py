@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TrainingProgress:
-    """Epoch, loss, validation metric and time left, on a terminal; nothing elsewhere.
+    """Epoch, loss, validation metric and time left, on a terminal; elsewhere only that a run goes on.
 
     ``resumed_from`` is the epoch that a run went on from, or None.
     """
@@ -40,6 +40,8 @@ class TrainingProgress:
     def update(self, report: "EpochReport", state: "TrainingState") -> None:
         if self._first_epoch is None:
             self._first_epoch = report.epoch
+            if self.resumed_from is not None:
+                stderr.print(f"goes on after epoch {self.resumed_from}")
             # epochs of an earlier process took no time of this one's, by which the time left is told
             self._progress.reset(self._task, completed=report.epoch - 1)
         if report.val is not None:

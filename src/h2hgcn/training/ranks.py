@@ -73,6 +73,8 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
     if size == 1:
         yield ALONE
         return
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # what NCCL sends objects with
     with _peers():
         store = meeting_store(rank, size)
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=store, rank=rank, world_size=size)

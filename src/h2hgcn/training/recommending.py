@@ -85,10 +85,10 @@ def _load(folder: Path, kind: str, vectors: Vectors) -> FaissSearch | None:
     advice = f"delete {folder / 'index.faiss'} and {folder / 'index.json'}, and it is built anew"
     try:
         about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-        if about["kind"] != kind:
-            return None
         if about["points"] != identity_of(vectors):
             raise DataError(f"{folder / 'index.faiss'} belongs to another run: its points are others; {advice}")
+        if about["kind"] != kind:
+            return None
         faiss = load_faiss()
         index = faiss.deserialize_index(np.fromfile(folder / "index.faiss", np.uint8))
         if index.ntotal != len(vectors.data) or index.d != vectors.data.shape[1]:

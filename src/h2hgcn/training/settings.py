@@ -1,6 +1,7 @@
 """How a model is trained."""
 
 import math
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -113,12 +114,26 @@ class TrainingSettings:
         return torch.float64 if self.dtype == "float64" else torch.float32
 
     def torch_device(self) -> torch.device:
-        """The device that was asked for, if it is there."""
+        """The device that was asked for, if it is there; a process of torchrun has a GPU of its own."""
         there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
         if self.device == "auto":
             # no float64 on MPS
             usable = [name for name in ("cuda", "mps") if there[name] and (name, self.dtype) != ("mps", "float64")]
-            return torch.device(usable[0] if usable else "cpu")
+            return _own(usable[0] if usable else "cpu")
         if not there[self.device]:
             raise DataError(f"device {self.device!r} is not there; use 'auto' or 'cpu'")
-        return torch.device(self.device)
+        return _own(self.device)
+
+
+def _own(device: str) -> torch.device:
+    """The device for this process: of GPUs the one with its number among the processes of the machine."""
+    text = os.environ.get("LOCAL_RANK")
+    if device != "cuda" or text is None:
+        return torch.device(device)
+    count = torch.cuda.device_count()
+    if text.isdecimal() and int(text) < count:
+        return torch.device(device, int(text))
+    raise DataError(
+        f"LOCAL_RANK={text}, with {count} GPUs here: each process needs its own; start torchrun with "
+        f"--nproc-per-node {count}, or train with --set training.device=cpu"
+    )
