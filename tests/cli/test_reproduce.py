@@ -2,6 +2,7 @@
 
 import pytest
 
+from h2hgcn.cli.output import stdout
 from h2hgcn.experiments.cells import Outcome
 from h2hgcn.experiments.records import Records
 from h2hgcn.experiments.reproduction import record_of, runs_of
@@ -54,6 +55,15 @@ def test_show_shows_what_was_asked_for(run, tmp_path, runs):
     assert "70.0 (1) / 70.8" in shown.stdout
     assert "H2H-GCN" not in shown.stdout
     assert "missing" not in shown.stdout
+
+
+def test_columns_that_do_not_fit_go_on_below(run, monkeypatch):
+    for width, groups in ((80, 2), (400, 1)):
+        monkeypatch.setattr(stdout, "_width", width)
+        lines = run("reproduce", "table4", "--show", "--results", "none").stdout.splitlines()
+        assert max(map(len, lines)) <= width
+        assert sum(line.startswith("HGNN ") for line in lines) == groups
+        assert sum(line.count("missing / ") for line in lines) == 20
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,9 @@ from h2hgcn.cli.output_files import check_free
 from h2hgcn.cli.table_runs import run_table
 from h2hgcn.errors import DataError
 
+# Of tables that are shown: the longest names of rows that stay on one line, and blanks between columns.
+_NAMES, _BETWEEN = 24, 2
+
 Results = Annotated[Path, typer.Option(help="Folder of the records, one file a table.")]
 
 
@@ -77,10 +80,28 @@ def _show(name: str, cells: Sequence[str], models: Sequence[str], protocol: str,
     if protocol not in paper.part(cells).protocols:
         say("note", "bold yellow", f"{name} has no {protocol} protocol")
         return
-    header, *lines = table_lines(paper, Records(results / f"{name}.jsonl"), protocol, cells, models)
-    shown = Table(*(Column(title) for title in header), box=None, header_style="bold", pad_edge=False)
-    for line in lines:
-        shown.add_row(*line)
+    lines = table_lines(paper, Records(results / f"{name}.jsonl"), protocol, cells, models)
     stdout.print()
     print_title(f"{paper.title}, {protocol}: ours (runs) / the paper's")
-    stdout.print(shown)
+    for number, columns in enumerate(_that_fit(lines, stdout.width)):
+        if number:
+            stdout.print()
+        titles = (Column(lines[0][column], no_wrap=True) for column in columns[1:])
+        shown = Table(Column(max_width=_NAMES), *titles, box=None, header_style="bold", pad_edge=False)
+        for line in lines[1:]:
+            if any(line[column] for column in columns[1:]):
+                shown.add_row(*(line[column] for column in columns))
+        stdout.print(shown)
+
+
+def _that_fit(lines: list[list[str]], width: int) -> list[list[int]]:
+    """Columns that fit side by side, the first, which has the names of rows, in each of the groups."""
+    wide = [max(map(len, texts)) + _BETWEEN for texts in zip(*lines, strict=True)]
+    wide[0] = min(wide[0], _NAMES + _BETWEEN)
+    groups = [[0]]
+    for column in range(1, len(wide)):
+        there = sum(wide[other] for other in groups[-1])
+        if len(groups[-1]) > 1 and there + wide[column] > width:
+            groups.append([0])
+        groups[-1].append(column)
+    return groups
