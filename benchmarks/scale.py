@@ -34,6 +34,7 @@ def main() -> None:
     arguments.add_argument(
         "--sizes", type=int, nargs="+", default=[10**4, 10**5, 10**6, 10**7], help="numbers of edges of `epochs`"
     )
+    arguments.add_argument("--seconds", type=float, default=10, help="of a turn of `epochs` (default: %(default)s)")
     arguments.add_argument("--dim", type=int, default=64, help="of `epochs` and `processes` (default: %(default)s)")
     arguments.add_argument("--epochs", type=int, default=100, help="of `quality` (default: %(default)s)")
     arguments.add_argument("--edges", type=int, default=10**6, help="of `processes` (default: %(default)s)")
@@ -46,7 +47,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     tables = {}
     if "epochs" in options.parts:
-        rows = epochs_table(options.sizes, options.dim, options.threads)
+        rows = epochs_table(options.sizes, options.dim, options.threads, options.seconds)
         tables[f"An epoch of link prediction, dim {options.dim}"] = rows
         if options.plot is not None:
             plot(rows, options.plot)

@@ -29,9 +29,8 @@ from h2hgcn.training.threads import limited_threads
 
 _FANOUT = "15,10"
 
-# All sizes take turns, so that a slow minute of the machine is no size's own. A turn begins with an epoch that is not
-# counted, since others have used the caches, and goes on for so many seconds.
-_TURNS, _SECONDS = 4, 10.0
+# All sizes take turns, so that a slow minute of the machine is no size's own.
+_TURNS = 4
 
 
 class Training(NamedTuple):
@@ -52,8 +51,9 @@ def link_training(num_edges: int, dim: int) -> Training:
     return Training(problem, model, optimizer, settings)
 
 
-def epochs_table(sizes: list[int], dim: int, threads: int) -> list[dict[str, Any]]:
-    return [row for sampled in (False, True) for row in _compared(_in_turns(sizes, sampled, dim, threads))]
+def epochs_table(sizes: list[int], dim: int, threads: int, seconds: float) -> list[dict[str, Any]]:
+    """Both kinds of training; a turn is as many epochs as take so many seconds."""
+    return [row for sampled in (False, True) for row in _compared(_in_turns(sizes, sampled, dim, threads, seconds))]
 
 
 def _compared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ def _compared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row | {"by the least": row["µs an edge"] / least} for row in rows]
 
 
-def _in_turns(sizes: list[int], sampled: bool, dim: int, threads: int) -> list[dict[str, Any]]:
+def _in_turns(sizes: list[int], sampled: bool, dim: int, threads: int, seconds: float) -> list[dict[str, Any]]:
     """A process for each size, only one of them at work at any time."""
     context = multiprocessing.get_context("spawn")
     pipes, processes = [], []
@@ -75,15 +75,15 @@ def _in_turns(sizes: list[int], sampled: bool, dim: int, threads: int) -> list[d
         processes.append(process)
     rows: list[dict[str, Any]] = []
     for _ in range(_TURNS):
-        rows = [_turn(pipe) for pipe in pipes]
+        rows = [_turn(pipe, seconds) for pipe in pipes]
     for pipe, process in zip(pipes, processes, strict=True):
         pipe.close()
         process.join()
     return rows
 
 
-def _turn(pipe: Connection) -> dict[str, Any]:
-    pipe.send("go on")
+def _turn(pipe: Connection, seconds: float) -> dict[str, Any]:
+    pipe.send(seconds)
     row: dict[str, Any] = pipe.recv()
     return row
 
@@ -96,8 +96,8 @@ def _measure(num_edges: int, sampled: bool, dim: int, threads: int, pipe: Connec
         pipe.send("ready")
         least = math.inf
         with contextlib.suppress(EOFError):  # no more turns
-            while pipe.recv():
-                least = min(least, *_seconds_of_a_turn(epochs))
+            while True:
+                least = min(least, _least_of_a_turn(epochs, pipe.recv()))
                 pipe.send(_row(training, sampled, least))
 
 
@@ -114,12 +114,13 @@ def _epochs(training: Training, sampled: bool, dim: int) -> Iterator[float]:
         yield time.perf_counter() - start
 
 
-def _seconds_of_a_turn(epochs: Iterator[float]) -> list[float]:
+def _least_of_a_turn(epochs: Iterator[float], seconds: float) -> float:
+    """The first epoch does not count, since others have used the caches."""
     next(epochs)
-    seconds: list[float] = []
-    while sum(seconds) < _SECONDS:
-        seconds.append(next(epochs))
-    return seconds
+    measured = [next(epochs)]
+    while sum(measured) < seconds:
+        measured.append(next(epochs))
+    return min(measured)
 
 
 def _row(training: Training, sampled: bool, least: float) -> dict[str, Any]:

@@ -1,0 +1,38 @@
+"""The longer benchmarks run, at sizes at which they say nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def figures(name, *arguments):
+    command = [sys.executable, str(BENCHMARKS / name), *map(str, arguments), "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def rows_of(figures):
+    return next(value for value in figures.values() if isinstance(value, list))
+
+
+def test_epochs_by_size(tmp_path):
+    plot = tmp_path / "plot.svg"
+    rows = rows_of(figures("scale.py", "--parts", "epochs", "--sizes", 2000, "--seconds", 0.01, "--plot", plot))
+    assert [row["training"] for row in rows] == ["full batch", "sampled"]
+    for row in rows:
+        assert row["µs an edge"] == pytest.approx(1e6 * row["seconds"] / row["edges"])
+        assert row["by the least"] == 1
+        assert 100 < row["MB"] < 2000
+    assert "</svg>" in plot.read_text()
+
+
+def test_an_epoch_beside_a_gcn():
+    rows = rows_of(figures("training.py", "--datasets", "disease", "--tasks", "nc", "--dim", 8, "--repeats", 1))
+    assert [row["task"] for row in rows] == ["nc"]
+    assert all(row["ratio"] > 0 for row in rows)
