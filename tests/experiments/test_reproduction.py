@@ -83,7 +83,7 @@ def test_scores_are_means_in_per_cent_of_the_settings_that_hold(tmp_path):
     assert any(line[0] == "no learning: majority class" for line in lines)
     page = results_page(tmp_path)
     assert "| HGCN `hgcn` | 72.0 ± 2.0 (3) / 70.8 |" in page
-    assert "Table 1" not in page  # of which there are no records
+    assert "## Table 1" not in page  # of which there are no records
 
 
 def test_a_run_that_two_processes_carried_out_counts_once():
