@@ -77,8 +77,8 @@ def _section(scores: TableScores) -> Iterator[str]:
     table, protocol = scores.table, scores.protocol
     header, *rows = _lines(scores)
     yield f"## {_name(table)}, {protocol}: {table.title}\n"
-    if table.note:
-        yield f"{table.note.strip()}\n"
+    if protocol in table.notes:
+        yield f"{table.notes[protocol].strip()}\n"
     names = ["`ROW` / `COLUMN`", *(f"`{column.id}`" for column in scores.columns)]
     ids = {row.title: f"{row.title} `{row.name}`" for row in table.rows}
     yield from _markdown(header, [names, *([ids.get(line[0], line[0]), *line[1:]] for line in rows)])

@@ -21,7 +21,7 @@ def words_of(scores: TableScores) -> Iterator[str]:
 
 def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> Iterator[str]:
     yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, ours.paper.get(column.id))}."
-    if column.tried and score.mean < ours.paper.get(column.id, 0):
+    if column.tried and scores.protocol == "legacy" and score.mean < ours.paper.get(column.id, 0):
         yield f"{column.tried.rstrip('.')}."
     others = [(row, scores.of(row, column)) for row in scores.table.rows if row.name != OURS]
     found = [(row, other) for row, other in others if other is not None]

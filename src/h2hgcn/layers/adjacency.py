@@ -12,7 +12,7 @@ from torch import Tensor
 from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.layers.edges import read_edges
 from h2hgcn.layers.sorted_entries import sorted_entries
-from h2hgcn.layers.sparse import SparseMatrix, is_differentiated, row_shares, transpose_pattern
+from h2hgcn.layers.sparse import SparseMatrix, is_differentiated, row_shares, row_sums, transpose_pattern
 
 NeighborWeights = Literal["symmetric", "uniform"]
 
@@ -169,11 +169,9 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     """
     if isinstance(edge_index, Adjacency):
         return reused(edge_index, edge_weight, num_nodes)
-    index, weights, size = read_edges(edge_index, edge_weight, num_nodes)
-    crow, col, weights = sorted_entries(index, weights, size)
-    adjacency = Adjacency(crow, col, weights, *transpose_pattern(crow, col))
-    _check_row_sums(adjacency._row_sums(weights))
-    return adjacency
+    crow, col, weights = sorted_entries(*read_edges(edge_index, edge_weight, num_nodes))
+    _check_row_sums(row_sums(crow, weights.detach()))
+    return Adjacency(crow, col, weights, *transpose_pattern(crow, col))
 
 
 def first_rows(x: Any, graph: Adjacency) -> Any:

@@ -8,13 +8,15 @@ from torch import Tensor
 from torch_geometric.utils import is_torch_sparse_tensor
 
 
-def read_edges(edge_index: Any, edge_weight: Tensor | None, num_nodes: int | None) -> tuple[Tensor, Tensor, int]:
-    """Receiving and sending nodes ``(2, edges)``, float64 weights, and the number of nodes."""
+def read_edges(
+    edge_index: Any, edge_weight: Tensor | None, num_nodes: int | None
+) -> tuple[Tensor, Tensor, Tensor, int]:
+    """Receiving nodes, sending nodes, float64 weights, and the number of nodes."""
     num_nodes = None if num_nodes is None else operator.index(num_nodes)
     rows, columns, weights, size = _entries(edge_index, edge_weight, num_nodes)
     _check_edges(rows, columns, size)
     _check_weights(weights)
-    return torch.stack([rows, columns]), weights, size
+    return rows, columns, weights, size
 
 
 def holds_integers(x: Tensor) -> bool:

@@ -79,6 +79,25 @@ def _transpose(first: int, last: int, crow: Any, col: Any, pointers: Any, rows: 
                 places[column - first] = place + 1
 
 
+def row_sums(crow: Tensor, values: Tensor) -> Tensor:
+    """The sum of each row; in a loop on the CPU, where PyTorch would first list the row of each entry."""
+    sums = values.new_empty(len(crow) - 1)
+    if not values.is_cpu:
+        return sums.zero_().index_add_(0, torch.repeat_interleave(crow.diff()), values)
+    shape = (len(sums), 1 + len(values) // max(len(sums), 1))
+    run_on_rows(_add_rows, shape, crow.numpy(), values.numpy(), sums.numpy())
+    return sums
+
+
+@compiled
+def _add_rows(first: int, last: int, crow: Any, values: Any, sums: Any) -> None:
+    for i in range(first, last):
+        total = 0.0
+        for entry in range(crow[i], crow[i + 1]):
+            total += values[entry]
+        sums[i] = total
+
+
 def divide_by_row_sums(crow: Tensor, values: Tensor) -> Tensor:
     """Divides the entries of each row by their sum, in place; on the CPU."""
     run_on_rows(_divide_rows, (len(crow) - 1, 1 + len(values) // max(len(crow) - 1, 1)), crow.numpy(), values.numpy())

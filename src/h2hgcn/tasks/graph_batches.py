@@ -64,25 +64,36 @@ class GraphBatches:
             if numbers > _PREPARED_WHOLE:
                 self._asked = -(1 << 62)  # do not try again
                 return None
-        batch = Batch.from_data_list(graphs)
+        batch = _joined(graphs)
         return batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
 
 
 def batch_of(essences: Sequence[Data], y: Tensor | None = None) -> GraphBatch:
     """Some graphs as one block-diagonal graph."""
-    batch = Batch.from_data_list(list(essences))
+    batch = _joined(essences)
     y = torch.zeros(len(essences), dtype=torch.long) if y is None else y
     return GraphBatch(batch.x, _adjacency(batch), batch.batch, y)
 
 
 def essence(graph: Any, what: str) -> Data:
-    """What a batch needs of a graph, checked: attributes that only some graphs have could not be joined."""
+    """What a batch needs of a graph, checked."""
     check_features(graph, what)
     check_edges(graph, what)
-    weight = edge_weight_of(graph)
-    if weight is None:
-        weight = torch.ones(graph.edge_index.shape[1])
-    return Data(x=as_floats(graph.x), edge_index=graph.edge_index, edge_weight=weight)
+    return Data(x=as_floats(graph.x), edge_index=graph.edge_index, edge_weight=edge_weight_of(graph))
+
+
+def _joined(essences: Sequence[Data]) -> Batch:
+    """As one graph; PyG joins only what all have, so where some have weights, the others' are 1."""
+    if any(graph.edge_weight is not None for graph in essences):
+        essences = [
+            graph if graph.edge_weight is not None else Data(graph.x, graph.edge_index, edge_weight=_ones(graph))
+            for graph in essences
+        ]
+    return Batch.from_data_list(list(essences))
+
+
+def _ones(graph: Data) -> Tensor:
+    return torch.ones(graph.edge_index.shape[1])
 
 
 def _adjacency(batch: Any) -> Adjacency:

@@ -92,24 +92,25 @@ def pack_triangle(adjacency: Adjacency) -> NDArray[np.uint8]:
 @compiled
 def unpack_edges(packed: NDArray[np.uint8], num_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Edges ``(2, edges)`` in both directions, sorted, and the degrees."""
-    degree = np.zeros(num_nodes, np.int64)
+    # whatever a bit says, something is written: on random bits, half of all branches would be foreseen wrongly
+    adjacency = np.zeros((num_nodes, num_nodes), np.uint8)
     pair = 0
     for i in range(num_nodes):
         for j in range(i + 1, num_nodes):
-            bit = (packed[pair >> 3] >> (pair & 7)) & 1
-            degree[i] += bit
-            degree[j] += bit
+            adjacency[i, j] = adjacency[j, i] = (packed[pair >> 3] >> (pair & 7)) & 1
             pair += 1
-    # a row's smaller neighbors come by before its larger ones, both in order, so filling keeps every row sorted
-    position = np.cumsum(degree) - degree
+    degree = np.empty(num_nodes, np.int64)
+    for i in range(num_nodes):
+        degree[i] = adjacency[i].sum()
     edges = np.empty((2, degree.sum()), np.int64)
-    pair = 0
+    columns = np.empty(num_nodes + 1, np.int64)
+    first = 0
     for i in range(num_nodes):
-        for j in range(i + 1, num_nodes):
-            if (packed[pair >> 3] >> (pair & 7)) & 1:
-                edges[0, position[i]], edges[1, position[i]] = i, j
-                edges[0, position[j]], edges[1, position[j]] = j, i
-                position[i] += 1
-                position[j] += 1
-            pair += 1
+        count = 0
+        for j in range(num_nodes):
+            columns[count] = j
+            count += adjacency[i, j]
+        edges[0, first : first + count] = i
+        edges[1, first : first + count] = columns[:count]
+        first += count
     return edges, degree

@@ -17,7 +17,7 @@ TABLES = ("table1", "table2", "table3", "table4", "ablations")
 class Column:
     """A graph and a task. ``protocols`` are the splits that stand for the paper's (legacy) and a clean protocol.
 
-    ``tried`` says what was done to reach the paper's number, where it was not reached.
+    ``tried`` says what was done to reach the paper's number by its protocol, where it was not reached.
     """
 
     id: str
@@ -61,13 +61,13 @@ class Row:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """Rows and columns; ``note`` is what a reader has to know before comparing its rows."""
+    """Rows and columns; ``notes`` are what a reader has to know before comparing its rows, for each protocol."""
 
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    note: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def protocols(self) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def paper_table(name: str) -> PaperTable:
         table["title"],
         tuple(Column(**column) for column in table["columns"]),
         tuple(Row(**row) for row in table["rows"]),
-        table.get("note", ""),
+        table.get("notes", {}),
     )
 
 
