@@ -8,6 +8,7 @@ from h2hgcn.experiments.cells import Outcome
 from h2hgcn.experiments.records import Records
 from h2hgcn.experiments.reproduction import record_of, runs_of, still_unfinished, unfinished
 from h2hgcn.experiments.results_page import results_page, table_lines
+from h2hgcn.experiments.results_words import words_of
 from h2hgcn.experiments.table_cells import table_scores
 from h2hgcn.experiments.tables import TABLES, paper_table
 from h2hgcn.models import ENCODERS
@@ -55,6 +56,25 @@ def test_settings_of_single_columns_go_before_those_of_the_row():
     row = replace(table.row("hgcn"), settings={"training": {"lr": 0.5}}, by_column={"dim3": {"training": {"lr": 0.25}}})
     runs = runs_of(replace(table, rows=(row,)), "legacy", 1, ("dim3", "dim5"))
     assert [run.flags["training"]["lr"] for run in runs] == [0.25, 0.5]
+
+
+def test_rows_that_are_not_for_a_protocol_run_and_show_if_they_are_named():
+    table = paper_table("table1")
+    asked = {run.row.name for run in runs_of(table, "clean", 1, ("cora-lp",))}
+    assert asked == {"h2h-gcn", "hgcn", "gcn", "gat", "mlp", "hnn"}
+    (named,) = runs_of(table, "clean", 1, ("cora-lp",), ("euc",))
+    titles = {line[0] for line in table_lines(table, [finished(named, 0.8)], "clean")}
+    assert "EUC" in titles
+    assert "HYP" not in titles
+    assert "HYP" in {line[0] for line in table_lines(table, [], "legacy")}
+
+
+def test_only_the_papers_protocol_is_held_against_the_paper():
+    table = paper_table("table1")
+    for protocol, said in (("legacy", True), ("clean", False)):
+        (run,) = runs_of(table, protocol, 1, ("cora-lp",), ("h2h-gcn",))
+        (sentence,) = words_of(table_scores(table, [finished(run, 0.9)], protocol))
+        assert ("below the paper's" in sentence) == said
 
 
 def test_what_is_recorded_is_not_run_again(tmp_path):

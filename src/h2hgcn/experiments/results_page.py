@@ -53,9 +53,9 @@ def shown(score: Score) -> str:
 
 
 def _lines(scores: TableScores) -> list[list[str]]:
-    columns, table = scores.columns, scores.table
+    columns = scores.columns
     lines = [["", *(column.title for column in columns)]]
-    lines += [[row.title, *(_cell(scores, row, column) for column in columns)] for row in table.rows]
+    lines += [[row.title, *(_cell(scores, row, column) for column in columns)] for row in scores.rows]
     for name in scores.trivial_names:
         found = (scores.trivial[column.id].get(name) for column in columns)
         lines.append([f"no learning: {name}", *("" if score is None else f"{score:.1f}" for score in found)])
@@ -80,13 +80,13 @@ def _section(scores: TableScores) -> Iterator[str]:
     if protocol in table.notes:
         yield f"{table.notes[protocol].strip()}\n"
     names = ["`ROW` / `COLUMN`", *(f"`{column.id}`" for column in scores.columns)]
-    ids = {row.title: f"{row.title} `{row.name}`" for row in table.rows}
+    ids = {row.title: f"{row.title} `{row.name}`" for row in scores.rows}
     yield from _markdown(header, [names, *([ids.get(line[0], line[0]), *line[1:]] for line in rows)])
     yield ""
     yield from (f"- {column.title}: {column.note}." for column in scores.columns if column.note)
     yield from (f"- {sentence}" for sentence in words_of(scores))
     yield "\nSeconds of a run, and its largest peak memory in megabytes:\n"
-    costs = [[row.title, *(_cost(scores, row, column) for column in scores.columns)] for row in table.rows]
+    costs = [[row.title, *(_cost(scores, row, column) for column in scores.columns)] for row in scores.rows]
     yield from _markdown(header, costs)
     yield ""
 

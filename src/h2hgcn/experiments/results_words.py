@@ -12,7 +12,7 @@ OURS = "h2h-gcn"
 
 def words_of(scores: TableScores) -> Iterator[str]:
     """A sentence or two for each column in which H2H-GCN has a score."""
-    ours = next((row for row in scores.table.rows if row.name == OURS), None)
+    ours = next((row for row in scores.rows if row.name == OURS), None)
     for column in scores.columns:
         score = None if ours is None else scores.of(ours, column)
         if ours is not None and score is not None:
@@ -20,10 +20,11 @@ def words_of(scores: TableScores) -> Iterator[str]:
 
 
 def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> Iterator[str]:
-    yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, ours.paper.get(column.id))}."
-    if column.tried and scores.protocol == "legacy" and score.mean < ours.paper.get(column.id, 0):
+    paper = ours.paper.get(column.id) if scores.protocol == "legacy" else None  # by other protocols it is another task
+    yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, paper)}."
+    if column.tried and paper is not None and score.mean < paper:
         yield f"{column.tried.rstrip('.')}."
-    others = [(row, scores.of(row, column)) for row in scores.table.rows if row.name != OURS]
+    others = [(row, scores.of(row, column)) for row in scores.rows if row.name != OURS]
     found = [(row, other) for row, other in others if other is not None]
     if found:
         best, other = max(found, key=lambda pair: pair[1].mean)

@@ -53,6 +53,12 @@ class TableScores:
     def columns(self) -> list[Column]:
         return [column for column in self.table.columns if self.protocol in column.protocols]
 
+    @property
+    def rows(self) -> list[Row]:
+        """Those that are for the protocol, and others that have scores."""
+        found = {name for name, _ in (*self.scores, *self.lost)}
+        return [row for row in self.table.rows if row.is_for(self.protocol) or row.name in found]
+
     def of(self, row: Row, column: Column) -> Score | None:
         return self.scores.get((row.name, column.id))
 

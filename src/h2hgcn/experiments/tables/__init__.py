@@ -35,8 +35,9 @@ class Column:
 class Row:
     """A model, and what the paper (or ``source``) reports of it in each column, in per cent.
 
-    ``settings`` make it a variant of the model, which needs an ``id`` of its own; ``columns`` are those that it is for,
-    all if there are none. ``by_column`` has the settings of single columns, where the model was tuned for each.
+    ``settings`` make it a variant of the model, which needs an ``id`` of its own; ``columns`` and ``protocols`` are
+    those that it is for, all if there are none. ``by_column`` has the settings of single columns, where the model was
+    tuned for each.
     """
 
     model: str
@@ -44,6 +45,7 @@ class Row:
     id: str = ""
     settings: Sections = field(default_factory=dict)
     columns: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ()
     by_column: Mapping[str, Sections] = field(default_factory=dict)
     paper: Mapping[str, float] = field(default_factory=dict)
     source: str = "Dai et al. 2021"
@@ -57,6 +59,9 @@ class Row:
 
     def has(self, column: Column) -> bool:
         return not self.columns or column.id in self.columns
+
+    def is_for(self, protocol: str) -> bool:
+        return not self.protocols or protocol in self.protocols
 
 
 @dataclass(frozen=True)
