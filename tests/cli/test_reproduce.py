@@ -34,7 +34,7 @@ def folder_of(run):
 def test_what_another_process_trains_is_left_to_it(run, tmp_path, inline, runs):
     inline |= {folder_of(runs[0]): BusyFolderError("another process trains in it"), folder_of(runs[1]): finished()}
     result = run(*ASKED)
-    assert result.returncode == 0
+    assert result.returncode == 1  # not all that was asked for is there
     assert "1 run left to another process" in result.stderr
     assert "70.0 (1) / 70.8" in result.stdout
     inline[folder_of(runs[0])] = finished(0.8)
@@ -76,13 +76,33 @@ def test_columns_that_do_not_fit_go_on_below(run, monkeypatch):
         (("table9",), "there is no 'table9'; there are: table1, table2, table3, table4, ablations"),
         (("--write", "."), ". is a folder; name a file"),
         (("--write", "folder/"), "folder is a folder; name a file"),
+        (("--write", "diary.md"), "diary.md is there already, and is no page of results"),
+        (("--write", "new.md", "--results", "none"), "none has no records of any table, so new.md is not written"),
+        (("table2", "--protocol", "clean"), "table2 has no clean runs"),
+        (("ablations", "--cells", "cora-lp", "--models", "no-stem"), "ablations has no legacy runs of these"),
     ],
 )
 def test_mistakes(run, tmp_path, arguments, message):
     (tmp_path / "folder").mkdir()
+    (tmp_path / "diary.md").write_text("# My days\n", encoding="utf-8")
     result = run("reproduce", *arguments)
     assert result.returncode == 2
     assert message in result.stderr
+
+
+def test_a_page_is_written_again_but_not_without_records(run, tmp_path, runs):
+    Records(tmp_path / "results" / "table4.jsonl").add(record_of(runs[0], finished()))
+    for _ in range(2):
+        assert run("reproduce", "--write", "page.md").returncode == 0
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "70.0 (1) / 70.8" in page
+    assert run("reproduce", "--write", "page.md", "--results", "reslts").returncode == 2
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == page
+
+
+def test_rows_that_are_named_show_by_every_protocol(run):
+    shown = run("reproduce", "table1", "--show", "--protocol", "clean", "--models", "euc", "--cells", "cora-nc,cora-nc")
+    assert shown.stdout.count("missing / 23.8") == 1
 
 
 def test_a_folder_of_records_that_is_not_there_is_said(run):

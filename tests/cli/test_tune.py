@@ -69,6 +69,18 @@ def test_what_cannot_be_tuned(run, files, arguments, message):
     assert message in result.stderr
 
 
+def test_a_folder_of_something_else_is_left_alone(run, files):
+    (files / "mine").mkdir()
+    (files / "mine" / "best.toml").write_text("mine")
+    (files / "file").touch()
+    for out, message in (("mine", "mine holds best.toml, but no study"), ("file", "file is a file; choose a folder")):
+        result = run(*COMMAND, "--out", out)
+        assert result.returncode == 2
+        assert message in result.stderr
+    assert [path.name for path in (files / "mine").iterdir()] == ["best.toml"]
+    assert (files / "mine" / "best.toml").read_text() == "mine"
+
+
 def test_notes_about_what_is_asked_for(run, files, inline):
     (files / "space.toml").write_text("[model]\ndim = [2, 3]\nnum_layers = [1, 2]\n")
     command = ("tune", *GRAPH, "--space", "space.toml", "--epochs", 2, "--dim", 5)

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -127,8 +128,13 @@ def test_lines_that_lack_something_are_left_out(tmp_path):
     (run,) = runs_of(table, "legacy", 1, ("dim3",), ("hgcn",))
     whole = finished(run, 0.7)
     records = Records(tmp_path / "table4.jsonl")
-    for line in ({"seed": 0}, {**whole, "metrics": {}}, {**whole, "seconds": None}, {**whole, "seed": "0"}):
-        records.add(line)
+    wrong = (
+        {"seed": "0"}, {"seed": -5}, {"seed": 10**8}, {"fold": "first"}, {"seconds": None}, {"peak_megabytes": "many"},
+        {"metrics": {}}, {"metrics": {"test": {"accuracy": None}}}, {"metrics": {"test": {"accuracy": float("nan")}}},
+        {"trivial": [1]},
+    )  # fmt: skip
+    with (tmp_path / "table4.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in ({"seed": 0}, *({**whole, **part} for part in wrong)))
     assert unfinished([run], records) == [run]
     assert "## Table 4" not in results_page(tmp_path)
     records.add(whole)

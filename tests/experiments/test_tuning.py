@@ -134,6 +134,16 @@ def test_killed_after_any_line_of_the_journal_a_study_proposes_the_same(tmp_path
         assert settings_of(cells) == whole[len(whole) - len(cells) :]
 
 
+def test_a_journal_that_lacks_nothing_but_its_last_line_end_is_whole(tmp_path):
+    tuning = Tuning({}, SPACE, tmp_path)
+    carry_out(tuning, 3)
+    journal = tmp_path / "study.journal"
+    written = journal.read_bytes()
+    journal.write_bytes(written.rstrip(b"\n"))
+    assert carry_out(tuning, 3)[1] == []
+    assert journal.read_bytes().startswith(written)
+
+
 def test_a_range_that_raises_leaves_nothing_behind(tmp_path):
     tuning = Tuning({}, SPACE | {("training", "lr"): Range(-1.0, 0.5, log=True)}, tmp_path)
     for _ in range(2):

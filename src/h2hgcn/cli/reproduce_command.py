@@ -41,30 +41,39 @@ def reproduce(
         raise DataError("say which table: table1, table2, table3, table4 or ablations; or --show, or --write FILE")
     if table is None and (cells or models):
         raise DataError("--cells and --models: say of which table they are, such as table1")
-    if write is not None:
-        check_free(write, force=True)
     with starting():
         from h2hgcn.experiments.reproduction import check_protocol
-        from h2hgcn.experiments.results_page import results_page
+        from h2hgcn.experiments.results_page import check_page
         from h2hgcn.experiments.tables import TABLES, paper_table
+    if write is not None:
+        check_free(write, force=True)
+        check_page(write)
     names = TABLES if table is None else (table,)
     for name in names:
         check_protocol(paper_table(name).part(_names(cells), _names(models)), protocol, _names(cells))
     finished = True
     if table is not None and not show:
         finished = run_table(table, _names(cells), _names(models), protocol, seeds, jobs, data, results)
-    if not results.is_dir():
+    if not results.is_dir() and write is None:
         say("note", "bold yellow", f"{results} is not there, so nothing is recorded; --results names another folder")
     if write is not None:
-        with atomic_write(write) as file:
-            file.write(results_page(results).encode())
-        stderr.print(f"{write}", soft_wrap=True)
+        _write(write, results)
     else:
         for name in names:
             _show(name, _names(cells), _names(models), protocol, results)
     if not finished:
         say("stopped", "bold yellow", "the same command goes on")
         raise typer.Exit(1)
+
+
+def _write(path: Path, results: Path) -> None:
+    from h2hgcn.experiments.results_page import has_records, results_page
+
+    if not has_records(results):
+        raise DataError(f"{results} has no records of any table, so {path} is not written; name another --results")
+    with atomic_write(path) as file:
+        file.write(results_page(results).encode())
+    stderr.print(f"{path}", soft_wrap=True)
 
 
 def _names(text: str | None) -> list[str]:

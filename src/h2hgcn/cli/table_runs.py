@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from h2hgcn.cli.cell_runs import run_cells
 from h2hgcn.cli.output import counted, say, stderr
+from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.cells import Cell, Outcome
@@ -21,13 +22,17 @@ def run_table(
     name: str, cells: Sequence[str], models: Sequence[str], protocol: str, seeds: int, jobs: int | None,
     data: Path | None, results: Path,
 ) -> bool:  # fmt: skip
-    """Runs what is missing; whether all of it came to an end here or elsewhere."""
+    """Runs what is missing; whether all of it is recorded then, from here or from elsewhere."""
     from h2hgcn.experiments.records import Records
     from h2hgcn.experiments.reproduction import runs_of, unfinished
     from h2hgcn.experiments.tables import paper_table
 
     records = Records(results / f"{name}.jsonl")
     asked = runs_of(paper_table(name), protocol, seeds, cells, models)
+    if not asked:
+        raise DataError(
+            f"{name} has no {protocol} runs of these columns and rows; h2hgcn reproduce {name} --show has all"
+        )
     missing = unfinished(asked, records)
     if not missing:
         stderr.print("all of these runs are finished")
@@ -36,8 +41,8 @@ def run_table(
     if busy and len(unfinished(missing, records)) == len(busy):  # else it was told to stop
         busy = _Round(records, results / "unfinished", data, _WAIT_SECONDS).run(busy, jobs)
     if busy:
-        say("note", "bold yellow", f"{counted(len(busy), 'run')} left to another process, which trains them now")
-    return len(unfinished(asked, records)) <= len(busy)
+        say("note", "bold yellow", f"{counted(len(busy), 'run')} left to another process, which is at it now")
+    return not unfinished(asked, records)
 
 
 class _Round:

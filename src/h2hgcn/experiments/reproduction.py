@@ -52,10 +52,7 @@ def runs_of(
     columns: Sequence[str] = (),
     models: Sequence[str] = (),
 ) -> list[TableRun]:
-    """All runs that are asked for, seed by seed, so that what is there when time runs out is as even as can be.
-
-    A row that is not for the protocol runs if it is named.
-    """
+    """All runs that are asked for, seed by seed, so that what is there when time runs out is as even as can be."""
     if num_seeds < 1:
         raise DataError(f"--seeds {num_seeds}: at least one is needed")
     chosen = table.part(columns, models)
@@ -66,7 +63,7 @@ def runs_of(
         for column in chosen.columns
         if protocol in column.protocols
         for row in chosen.rows
-        if row.has(column) and (models or row.is_for(protocol))
+        if row.has(column) and row.is_for(protocol)
         for run in _runs(table.name, row, column, protocol, seed)
     ]
 

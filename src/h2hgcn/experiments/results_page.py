@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from h2hgcn.errors import DataError
 from h2hgcn.experiments.records import Record, Records
 from h2hgcn.experiments.results_words import words_of
 from h2hgcn.experiments.table_cells import Score, TableScores, table_scores
@@ -18,12 +19,19 @@ Written by `h2hgcn reproduce --write docs/results.md` from the records in `resul
 
 A cell has our mean ± deviation in per cent, the number of runs in brackets, and the paper's number after the stroke.
 `legacy` is the paper's protocol: one split, the seed of weights, negatives and dropout varied. `clean` varies the split
-with the seed. Graph classification has ten folds: the number is over the means of the folds. Every run has one thread
-of a CPU. Settings are the presets of `h2hgcn train`, which say how they were chosen.
+with the seed. Graph classification has ten folds: the number is over the means of the folds, and they are counted in
+the brackets. Settings are the presets of `h2hgcn train`, which say how they were chosen.
+
+Below each table stands what follows from it. "Within noise" is said from p = 0.05 on, by a t-test over seeds or folds;
+p is not corrected for the number of rows, the best of which is compared, so that a p just below is no evidence. Every
+run has one thread of a CPU; the machine had other work, too, so that seconds differ by a factor of several, and memory
+is that of a process that may have run other cells before.
 
 The number in row `ROW` and column `COLUMN` of table `TABLE` comes from
 `h2hgcn reproduce TABLE --protocol PROTOCOL --cells COLUMN --models ROW --seeds N`.
 """
+
+_FIRST_LINES = _INTRODUCTION[: _INTRODUCTION.index(" from the records")].encode()
 
 
 def results_page(folder: Path) -> str:
@@ -36,6 +44,20 @@ def results_page(folder: Path) -> str:
         known = [table_scores(table, records, protocol) for protocol in table.protocols if protocol in there]
         parts += ["\n".join(_section(scores)) for scores in known]
     return "\n".join(parts)
+
+
+def has_records(folder: Path) -> bool:
+    """Whether there is anything to say of a table."""
+    return any(usable(Records(folder / f"{name}.jsonl")) for name in TABLES)
+
+
+def check_page(path: Path) -> None:
+    """Raises if what is there was not written from records, and would be lost."""
+    if path.exists():
+        with path.open("rb") as file:
+            start = file.read(len(_FIRST_LINES))
+        if start and start != _FIRST_LINES:
+            raise DataError(f"{path} is there already, and is no page of results; name another file")
 
 
 def table_lines(

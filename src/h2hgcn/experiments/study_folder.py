@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import optuna
 
 _STUDY = "study"
+_LOCK = ".lock"
 _WORDS = {
     "data": "other data", "settings": "other settings", "seeds": "other seeds", "space": "another search space",
 }  # fmt: skip
@@ -25,16 +26,28 @@ _WORDS = {
 def open_study(tuning: Tuning) -> Iterator[Study]:
     """The study in a folder, a new one or one to go on with; no other process has it at the same time."""
     optuna = _optuna()
-    tuning.folder.mkdir(parents=True, exist_ok=True)
     path = tuning.folder / "study.journal"
+    _check_place(path)
+    tuning.folder.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(tuning.folder / ".lock", timeout=0):
+        with FileLock(tuning.folder / _LOCK, timeout=0):
             _mend(path)
             study = _opened(optuna, path)
             _check_same(study, tuning)
             yield Study(tuning, study)
     except Timeout:
         raise DataError(f"another process tunes in {tuning.folder}; wait for it, or choose another folder") from None
+
+
+def _check_place(journal: Path) -> None:
+    """Raises if the folder is of something else, whose files a study might replace."""
+    folder = journal.parent
+    if folder.is_file():
+        raise DataError(f"{folder} is a file; choose a folder with --out")
+    if folder.is_dir() and not journal.exists():
+        others = sorted(path.name for path in folder.iterdir() if path.name != _LOCK)
+        if others:
+            raise DataError(f"{folder} holds {others[0]}, but no study; choose a new or empty folder with --out")
 
 
 def _opened(optuna: Any, path: Path) -> "optuna.Study":
@@ -77,11 +90,13 @@ def _mend(path: Path) -> None:
     if not path.exists():
         return
     written = path.read_bytes()
+    if _is_json(written[written.rfind(b"\n") + 1 :]):  # nothing but the line's end is missing
+        written += b"\n"
     whole = written[: written.rfind(b"\n") + 1]
     for number, line in enumerate(whole.split(b"\n")[:-1], 1):
         if not _is_json(line):
             raise DataError(f"{path}: line {number} is damaged; {_ADVICE}")
-    if len(whole) < len(written):
+    if whole != path.read_bytes():
         with atomic_write(path) as file:
             file.write(whole)
 

@@ -1,12 +1,15 @@
 """Records of the runs of tables: those that can be used, each run once."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 from h2hgcn.experiments.records import Record
 
 _NEEDED: dict[str, Any] = {"hash": str, "seed": int, "column": str, "protocol": str, "status": str}
-_NEEDED_OF_RESULTS: dict[str, Any] = {"metrics": dict, "seconds": int | float}
+
+# Nobody runs as many, and all seeds up to the largest are looked for.
+_MOST_SEEDS = 10_000
 
 
 def usable(records: Iterable[Record]) -> list[Record]:
@@ -19,8 +22,27 @@ def usable(records: Iterable[Record]) -> list[Record]:
 
 
 def _is_whole(record: Record) -> bool:
-    finished = record.get("status") == "finished"
-    needed = _NEEDED | (_NEEDED_OF_RESULTS if finished else {})
-    if not all(isinstance(record.get(name), kind) for name, kind in needed.items()):
+    if not all(isinstance(record.get(name), kind) for name, kind in _NEEDED.items()):
         return False
-    return not finished or isinstance(record["metrics"].get("test"), dict)
+    if not 0 <= record["seed"] < _MOST_SEEDS or not isinstance(record.get("fold", ""), int | None):
+        return False
+    return record["status"] != "finished" or _has_results(record)
+
+
+def _has_results(record: Record) -> bool:
+    metrics, peak = record.get("metrics"), record.get("peak_megabytes")
+    return (
+        _is_number(record.get("seconds"))
+        and isinstance(metrics, dict)
+        and _holds_numbers(metrics.get("test"))
+        and (record.get("trivial") is None or _holds_numbers(record["trivial"]))
+        and (peak is None or _is_number(peak))
+    )
+
+
+def _holds_numbers(named: Any) -> bool:
+    return isinstance(named, dict) and all(_is_number(value) for value in named.values())
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

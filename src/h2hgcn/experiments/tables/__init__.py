@@ -87,9 +87,12 @@ class PaperTable:
         return _named(name, {row.name: row for row in self.rows}, f"{self.name} has no row")
 
     def part(self, columns: Sequence[str] = (), rows: Sequence[str] = ()) -> "PaperTable":
-        """The table with these columns and rows alone; all, if none are named."""
-        chosen = tuple(self.column(name) for name in columns) or self.columns
-        return replace(self, columns=chosen, rows=tuple(self.row(name) for name in rows) or self.rows)
+        """The table with these columns and rows alone; all, if none are named. Rows that are named are for all
+        protocols.
+        """
+        chosen = tuple(self.column(name) for name in dict.fromkeys(columns)) or self.columns
+        named = tuple(replace(self.row(name), protocols=()) for name in dict.fromkeys(rows))
+        return replace(self, columns=chosen, rows=named or self.rows)
 
 
 def paper_table(name: str) -> PaperTable:
