@@ -183,8 +183,8 @@ def listed(page, kind):
 
 def test_neighbours_and_likely_links(open_page, address, scene):
     page = open_page(f"{address}#node=n7")
-    page.wait_for_selector("#links ol button")
-    for kind in ("neighbors", "links"):
+    for kind in ("neighbors", "links"):  # two answers of the server, in any order
+        page.wait_for_selector(f"#{kind} ol button")
         wanted = scene.nearest.near(kind, 7, 10)
         rows = listed(page, kind)
         assert [row[0] for row in rows] == [f"n{entry['node']}" for entry in wanted]
