@@ -54,7 +54,7 @@ def test_it_works_from_disk(open_page, tmp_path, scene):
     page = open_page(path.as_uri())
     page.fill("#search", "n4")
     page.press("#search", "Enter")
-    page.wait_for_selector("#links ol button")
+    page.wait_for_selector("#neighbors ol button")
     rows = page.locator("#neighbors ol button .name").all_inner_texts()
     assert rows == [f"n{entry['node']}" for entry in scene.nearest.near("neighbors", 4, 10)]
     with page.expect_download() as saved:
