@@ -41,12 +41,13 @@ def reproduce(
         raise DataError("say which table: table1, table2, table3, table4 or ablations; or --show, or --write FILE")
     if table is None and (cells or models):
         raise DataError("--cells and --models: say of which table they are, such as table1")
+    if write is not None:
+        check_free(write, force=True)
     with starting():
         from h2hgcn.experiments.reproduction import check_protocol
         from h2hgcn.experiments.results_page import check_page
         from h2hgcn.experiments.tables import TABLES, paper_table
     if write is not None:
-        check_free(write, force=True)
         check_page(write)
     names = TABLES if table is None else (table,)
     for name in names:

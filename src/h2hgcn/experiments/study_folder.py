@@ -90,13 +90,13 @@ def _mend(path: Path) -> None:
     if not path.exists():
         return
     written = path.read_bytes()
-    if _is_json(written[written.rfind(b"\n") + 1 :]):  # nothing but the line's end is missing
-        written += b"\n"
-    whole = written[: written.rfind(b"\n") + 1]
+    end = written.rfind(b"\n") + 1
+    # of a last line that was not cut short, nothing but its end is missing
+    whole = written + b"\n" if _is_json(written[end:]) else written[:end]
     for number, line in enumerate(whole.split(b"\n")[:-1], 1):
         if not _is_json(line):
             raise DataError(f"{path}: line {number} is damaged; {_ADVICE}")
-    if whole != path.read_bytes():
+    if whole != written:
         with atomic_write(path) as file:
             file.write(whole)
 

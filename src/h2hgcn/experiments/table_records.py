@@ -6,7 +6,9 @@ from typing import Any
 
 from h2hgcn.experiments.records import Record
 
-_NEEDED: dict[str, Any] = {"hash": str, "seed": int, "column": str, "protocol": str, "status": str}
+_NEEDED: dict[str, Any] = {
+    "hash": str, "seed": int, "column": str, "protocol": str, "fold": int | None, "status": str,
+}  # fmt: skip
 
 # Nobody runs as many, and all seeds up to the largest are looked for.
 _MOST_SEEDS = 10_000
@@ -22,9 +24,9 @@ def usable(records: Iterable[Record]) -> list[Record]:
 
 
 def _is_whole(record: Record) -> bool:
-    if not all(isinstance(record.get(name), kind) for name, kind in _NEEDED.items()):
+    if not all(name in record and isinstance(record[name], kind) for name, kind in _NEEDED.items()):
         return False
-    if not 0 <= record["seed"] < _MOST_SEEDS or not isinstance(record.get("fold", ""), int | None):
+    if not 0 <= record["seed"] < _MOST_SEEDS:
         return False
     return record["status"] != "finished" or _has_results(record)
 

@@ -152,7 +152,7 @@ class Adjacency:
         return weights * safe_reciprocal(self._row_sums(weights)).repeat_interleave(self.crow.diff())
 
     def _row_sums(self, weights: Tensor) -> Tensor:
-        return weights.new_zeros(self.num_nodes).index_add(0, self._rows(), weights)
+        return row_sums(self.crow, weights)
 
     def _rows(self) -> Tensor:
         return torch.arange(self.num_nodes, device=self.device).repeat_interleave(self.crow.diff())
@@ -170,7 +170,7 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     if isinstance(edge_index, Adjacency):
         return reused(edge_index, edge_weight, num_nodes)
     crow, col, weights = sorted_entries(*read_edges(edge_index, edge_weight, num_nodes))
-    _check_row_sums(row_sums(crow, weights.detach()))
+    _check_row_sums(row_sums(crow, weights))
     return Adjacency(crow, col, weights, *transpose_pattern(crow, col))
 
 

@@ -81,11 +81,11 @@ def _transpose(first: int, last: int, crow: Any, col: Any, pointers: Any, rows: 
 
 def row_sums(crow: Tensor, values: Tensor) -> Tensor:
     """The sum of each row; in a loop on the CPU, where PyTorch would first list the row of each entry."""
+    if not values.is_cpu or is_differentiated(values):
+        return values.new_zeros(len(crow) - 1).index_add(0, torch.repeat_interleave(crow.diff()), values)
     sums = values.new_empty(len(crow) - 1)
-    if not values.is_cpu:
-        return sums.zero_().index_add_(0, torch.repeat_interleave(crow.diff()), values)
     shape = (len(sums), 1 + len(values) // max(len(sums), 1))
-    run_on_rows(_add_rows, shape, crow.numpy(), values.numpy(), sums.numpy())
+    run_on_rows(_add_rows, shape, crow.numpy(), values.detach().numpy(), sums.numpy())
     return sums
 
 
@@ -110,26 +110,15 @@ def row_shares(crow: Tensor, col: Tensor, weights: Tensor, by_degrees: bool) -> 
     """
     shares = weights.detach().clone()
     if by_degrees:
-        roots = weights.new_empty(len(crow) - 1)
-        shape = (len(roots), 1 + len(col) // max(len(roots), 1))
-        run_on_rows(_inverse_roots, shape, crow.numpy(), weights.detach().numpy(), roots.numpy())
-        run_on_rows(_scale_columns, (len(col), 1), col.numpy(), roots.numpy(), shares.numpy())
+        scale = 1 / row_sums(crow, weights.detach()).sqrt()
+        run_on_rows(_scale_columns, (len(col), 1), col.numpy(), scale.numpy(), shares.numpy())
     return divide_by_row_sums(crow, shares)
 
 
 @compiled
-def _inverse_roots(first: int, last: int, crow: Any, weights: Any, roots: Any) -> None:
-    for i in range(first, last):
-        total = 0.0
-        for entry in range(crow[i], crow[i + 1]):
-            total += weights[entry]
-        roots[i] = 1 / np.sqrt(total)
-
-
-@compiled
-def _scale_columns(first: int, last: int, col: Any, roots: Any, values: Any) -> None:
+def _scale_columns(first: int, last: int, col: Any, scale: Any, values: Any) -> None:
     for entry in range(first, last):
-        values[entry] *= roots[col[entry]]
+        values[entry] *= scale[col[entry]]
 
 
 @compiled
