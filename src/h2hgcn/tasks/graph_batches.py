@@ -12,6 +12,7 @@ from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.blocks import BlockDiagonal
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.features import as_floats, check_features
+from h2hgcn.tasks.pattern_store import PatternStore, stored
 
 # Numbers (features and edges) of a collection up to which it is prepared whole: about 1 GB.
 _PREPARED_WHOLE = 1 << 27
@@ -31,41 +32,47 @@ class GraphBatch(NamedTuple):
 
 
 class GraphBatches:
-    """Batches out of a collection. A collection that is not too large is prepared once, and batches only copy."""
+    """Batches out of a collection. One that is not too large is prepared whole, and batches only copy; of a larger one,
+    graphs are kept as patterns where that is all there is to them.
+    """
 
     def __init__(self, graphs: Any, y: Tensor) -> None:
         self.graphs = graphs
         self.y = y
         self._whole: tuple[Tensor, BlockDiagonal] | None = None
+        self._patterns: PatternStore | None = None
         self._asked = 0
 
     def of(self, chosen: Any) -> GraphBatch:
         """The graphs of these numbers."""
         numbers = torch.as_tensor(chosen)
         self._asked += len(numbers)
-        if self._whole is None and len(self.graphs) < self._asked:  # when most would have been prepared once
-            self._whole = self._prepare()
-        if self._whole is None:
-            return batch_of([self.essence(int(k)) for k in numbers], self.y[numbers])
-        x, blocks = self._whole
-        adjacency, nodes, graph_of_node = blocks.take(numbers)
-        return GraphBatch(x.index_select(0, nodes), adjacency, graph_of_node, self.y[numbers])
+        if self._whole is None and self._patterns is None and len(self.graphs) < self._asked:
+            self._prepare()  # when most would have been prepared once
+        if self._whole is not None:
+            x, blocks = self._whole
+            adjacency, nodes, graph_of_node = blocks.take(numbers)
+            return GraphBatch(x.index_select(0, nodes), adjacency, graph_of_node, self.y[numbers])
+        kept = None if self._patterns is None else self._patterns.take(numbers.tolist())
+        if kept is not None:
+            return GraphBatch(*kept, self.y[numbers])
+        return batch_of([self.essence(int(k)) for k in numbers], self.y[numbers])
 
     def essence(self, number: int) -> Data:
         """What a batch needs of a graph."""
         return essence(self.graphs[number], f"graph {number}")
 
-    def _prepare(self) -> tuple[Tensor, BlockDiagonal] | None:
+    def _prepare(self) -> None:
         graphs: list[Data] = []
         numbers = 0
         for k in range(len(self.graphs)):
             graphs.append(self.essence(k))
-            numbers += graphs[-1].x.numel() + graphs[-1].edge_index.numel()
+            numbers += len(stored(graphs[-1].x)) + graphs[-1].edge_index.numel()
             if numbers > _PREPARED_WHOLE:
-                self._asked = -(1 << 62)  # do not try again
-                return None
+                self._patterns = PatternStore(self.essence)
+                return
         batch = _joined(graphs)
-        return batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
+        self._whole = batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
 
 
 def batch_of(essences: Sequence[Data], y: Tensor | None = None) -> GraphBatch:
