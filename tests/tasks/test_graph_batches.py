@@ -5,7 +5,8 @@ from runs import shapes
 from torch_geometric.data import Data
 
 from h2hgcn.errors import DataError
-from h2hgcn.tasks import GraphClassification, graph_batches
+from h2hgcn.layers.patterns import PatternAdjacency
+from h2hgcn.tasks import GraphClassification, graph_batches, pattern_store
 from h2hgcn.tasks.graph_batches import GraphBatches, batch_of, essence
 
 
@@ -26,23 +27,32 @@ def assert_same(first, second):
 
 
 @pytest.mark.parametrize("make", [list, weighted])
-def test_batches_are_the_same_whether_taken_or_made(make, monkeypatch):
+@pytest.mark.parametrize("prepared_whole", [10, 1 << 27])
+@pytest.mark.parametrize("room", [0, 200, 1 << 31])
+def test_batches_are_the_same_whether_taken_or_made(make, prepared_whole, room, monkeypatch):
+    monkeypatch.setattr(graph_batches, "_PREPARED_WHOLE", prepared_whole)
+    monkeypatch.setattr(pattern_store, "_ROOM", room)
     graphs = make(shapes())
     y = torch.arange(24) % 2
     batches = GraphBatches(graphs, y)
-    chosen = np.array([3, 0, 23, 3])
-    first = batches.of(chosen)
-    assert batches._whole is None
-    for _ in range(6):
-        batches.of(np.arange(24))
-    assert batches._whole is not None
-    assert_same(batches.of(chosen), first)
-    assert_same(first, batch_of([essence(graphs[k], "") for k in chosen], y[chosen]))
+    for chosen in ([3, 1, 23, 3], [3, 0, 5], [1], [3, 1, 23, 3]):
+        batch = batches.of(np.array(chosen))
+        assert_same(batch, batch_of([essence(graphs[k], "") for k in chosen], y[chosen]))
+        is_whole = prepared_whole > 10
+        has_weights = make is weighted and any(k % 2 == 0 for k in chosen)
+        assert isinstance(batch.adjacency, PatternAdjacency) == (not is_whole and not has_weights)
+
+
+def test_sparse_features_of_a_large_collection_stay_sparse(monkeypatch):
     monkeypatch.setattr(graph_batches, "_PREPARED_WHOLE", 10)
-    large = GraphBatches(graphs, y)
-    for _ in range(3):
-        assert_same(large.of(chosen), first)
-    assert large._whole is None
+    dense = list(shapes())
+    sparse = [graph.clone() for graph in dense]
+    for graph in sparse:
+        graph.x = graph.x.to_sparse()
+    y = torch.zeros(24, dtype=torch.long)
+    batch = GraphBatches(sparse, y).of(np.array([2, 7]))
+    assert batch.x.is_sparse
+    assert torch.equal(batch.x.to_dense(), GraphBatches(dense, y).of(np.array([2, 7])).x)
 
 
 def test_missing_weights_are_ones():
@@ -81,11 +91,8 @@ def test_graphs_without_nodes_or_edges():
 def test_features_are_checked(x, message):
     graphs = list(shapes())
     graphs[1] = Data(x=x, edge_index=graphs[0].edge_index, num_nodes=4)
-    for asked in (1, 30):
-        batches = GraphBatches(graphs, torch.arange(24))
-        batches._asked = asked
-        with pytest.raises(DataError, match=message):
-            batches.of(np.array([0, 1]))
+    with pytest.raises(DataError, match=message):
+        GraphBatches(graphs, torch.arange(24)).of(np.array([0, 1]))
 
 
 @pytest.mark.parametrize(
@@ -106,11 +113,8 @@ def test_edges_are_checked_graph_by_graph(attributes, message):
     """In a batch, a node that a graph does not have would be one of its neighbour's."""
     graphs = list(shapes())
     graphs[1] = Data(**{"x": torch.ones(4, 5), "edge_index": graphs[0].edge_index} | attributes)
-    for asked in (1, 30):
-        batches = GraphBatches(graphs, torch.arange(24))
-        batches._asked = asked
-        with pytest.raises(DataError, match=message):
-            batches.of(np.array([0, 1]))
+    with pytest.raises(DataError, match=message):
+        GraphBatches(graphs, torch.arange(24)).of(np.array([0, 1]))
 
 
 def test_every_training_graph_is_in_one_batch_of_an_epoch():

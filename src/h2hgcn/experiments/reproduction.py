@@ -9,6 +9,7 @@ from typing import Any
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.cells import Cell, Outcome
+from h2hgcn.experiments.code_state import code_fingerprint
 from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.records import Record, Records
 from h2hgcn.experiments.sections import Sections, merged
@@ -114,7 +115,8 @@ def record_of(run: TableRun, outcome: Outcome) -> Record:
     record: Record = {
         "table": run.table, "row": run.row.name, "column": run.column.id, "protocol": run.protocol, "seed": run.seed,
         "fold": run.fold, "hash": run.digest, "status": outcome.status, "machine": _machine(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"), "peak_megabytes": outcome.peak_megabytes,
+        "code": code_fingerprint(), "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "peak_megabytes": outcome.peak_megabytes,
     }  # fmt: skip
     if outcome.status == "diverged":
         return record | {"message": outcome.message}

@@ -55,11 +55,11 @@ class PatternAdjacency(Adjacency):
         ).to(device)
 
     @cached_property
-    def weights(self) -> Tensor:  # type: ignore[override]
-        return torch.ones(len(self.col))
+    def weights(self) -> Tensor:
+        return torch.ones(len(self.col), dtype=torch.float64)
 
     @cached_property
-    def transpose_order(self) -> Tensor:  # type: ignore[override]
+    def transpose_order(self) -> Tensor:
         return transpose_pattern(self.crow, self.col)[2]
 
     @cached_property

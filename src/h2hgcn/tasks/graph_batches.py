@@ -41,22 +41,21 @@ class GraphBatches:
         self.y = y
         self._whole: tuple[Tensor, BlockDiagonal] | None = None
         self._patterns: PatternStore | None = None
-        self._asked = 0
 
     def of(self, chosen: Any) -> GraphBatch:
         """The graphs of these numbers."""
         numbers = torch.as_tensor(chosen)
-        self._asked += len(numbers)
-        if self._whole is None and self._patterns is None and len(self.graphs) < self._asked:
-            self._prepare()  # when most would have been prepared once
+        if self._whole is None and self._patterns is None:
+            self._prepare()
         if self._whole is not None:
             x, blocks = self._whole
             adjacency, nodes, graph_of_node = blocks.take(numbers)
             return GraphBatch(x.index_select(0, nodes), adjacency, graph_of_node, self.y[numbers])
-        kept = None if self._patterns is None else self._patterns.take(numbers.tolist())
-        if kept is not None:
-            return GraphBatch(*kept, self.y[numbers])
-        return batch_of([self.essence(int(k)) for k in numbers], self.y[numbers])
+        assert self._patterns is not None
+        kept = self._patterns.take(numbers.tolist())
+        if kept is None:
+            return batch_of([self.essence(int(k)) for k in numbers], self.y[numbers])
+        return GraphBatch(*kept, self.y[numbers])
 
     def essence(self, number: int) -> Data:
         """What a batch needs of a graph."""

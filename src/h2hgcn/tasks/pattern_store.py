@@ -32,20 +32,17 @@ class PatternStore:
 
     def __init__(self, essence: Callable[[int], Data]) -> None:
         self.essence = essence
-        self._graphs: dict[int, _Graph] = {}
+        self._graphs: dict[int, _Graph | None] = {}
         self._room = _ROOM
-        self._fits = True
 
     def take(self, numbers: Sequence[int]) -> tuple[Tensor, PatternAdjacency, Tensor] | None:
-        """Features, adjacency and the graph of each node, of some graphs side by side.
-
-        None if one of them has weights or directions; nor are the others of its collection asked then.
+        """Features, adjacency and the graph of each node, of some graphs side by side; None if one of them has weights
+        or directions.
         """
         graphs = []
         for number in numbers:
-            graph = self._graph(number) if self._fits else None
+            graph = self._graph(number)
             if graph is None:
-                self._fits = False
                 return None
             graphs.append(graph)
         return torch.cat([graph.x for graph in graphs]), *joined_patterns([graph.pattern for graph in graphs])
@@ -55,11 +52,10 @@ class PatternStore:
             return self._graphs[number]
         essence = self.essence(number)
         pattern = pattern_of(prepare_adjacency(essence.edge_index, essence.edge_weight, essence.num_nodes))
-        if pattern is None:
-            return None
-        graph = _Graph(essence.x, pattern)
-        if self._room >= graph.num_bytes:
-            self._room -= graph.num_bytes
+        graph = None if pattern is None else _Graph(essence.x, pattern)
+        num_bytes = 0 if graph is None else graph.num_bytes
+        if self._room >= num_bytes:
+            self._room -= num_bytes
             self._graphs[number] = graph
         return graph
 
