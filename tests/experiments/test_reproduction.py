@@ -78,6 +78,21 @@ def test_only_the_papers_protocol_is_held_against_the_paper():
         assert ("below the paper's" in sentence) == said
 
 
+def test_other_data_than_the_papers_are_not_held_against_it():
+    table = paper_table("table1")
+    (run,) = runs_of(table, "legacy", 1, ("disease-nc",), ("h2h-gcn",))
+    (sentence,) = words_of(table_scores(table, [finished(run, 0.5)], "legacy"))
+    assert "H2H-GCN has 50.0; the paper's 90.3 is of another task." in sentence
+
+
+@pytest.mark.parametrize(("score", "said"), [(0.45, True), (0.55, False)])
+def test_scores_below_chance_are_called_so(score, said):
+    table = paper_table("table1")
+    (run,) = runs_of(table, "legacy", 1, ("disease-lp-10",), ("h2h-gcn",))
+    (sentence,) = words_of(table_scores(table, [finished(run, score)], "legacy"))
+    assert ("below chance" in sentence) == said
+
+
 def test_what_is_recorded_is_not_run_again(tmp_path):
     records = Records(tmp_path / "table4.jsonl")
     runs = runs_of(paper_table("table4"), "legacy", 2, ("dim3",), ("hgcn",))

@@ -9,6 +9,9 @@ from h2hgcn.models import ENCODERS
 
 OURS = "h2h-gcn"
 
+# The area under the curve of scores that know nothing, in per cent.
+_CHANCE = 50.0
+
 
 def words_of(scores: TableScores) -> Iterator[str]:
     """A sentence or two for each column in which H2H-GCN has a score."""
@@ -21,7 +24,9 @@ def words_of(scores: TableScores) -> Iterator[str]:
 
 def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> Iterator[str]:
     paper = ours.paper.get(column.id) if scores.protocol == "legacy" else None  # by other protocols it is another task
-    yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, paper)}."
+    yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, paper, column.other_task)}."
+    if column.metric == "auc" and score.mean < _CHANCE:
+        yield f"That is below chance, which is {_CHANCE:.0f}."
     if column.tried and paper is not None and score.mean < paper:
         yield f"{column.tried.rstrip('.')}."
     others = [(row, scores.of(row, column)) for row in scores.rows if row.name != OURS]
@@ -38,9 +43,11 @@ def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> 
             yield f"No learning is better: {name} has {trivial[name]:.1f}."
 
 
-def _against_paper(score: Score, paper: float | None) -> str:
+def _against_paper(score: Score, paper: float | None, other_task: bool) -> str:
     if paper is None:
         return ""
+    if other_task:
+        return f"; the paper's {paper} is of another task"
     difference = round(score.mean, 1) - paper
     if abs(difference) < 0.05:
         return f", as in the paper ({paper})"

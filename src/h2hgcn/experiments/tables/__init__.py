@@ -17,7 +17,8 @@ TABLES = ("table1", "table2", "table3", "table4", "ablations")
 class Column:
     """A graph and a task. ``protocols`` are the splits that stand for the paper's (legacy) and a clean protocol.
 
-    ``tried`` says what was done to reach the paper's number by its protocol, where it was not reached.
+    ``tried`` says what was done to reach the paper's number by its protocol, where it was not reached. With
+    ``other_task`` the data are not those of the paper.
     """
 
     id: str
@@ -29,6 +30,7 @@ class Column:
     highest: float | None = None
     note: str = ""
     tried: str = ""
+    other_task: bool = False
 
 
 @dataclass(frozen=True)
