@@ -2,10 +2,13 @@
 
 The adjacency is of PubMed's size, times a dense matrix of some width, forward only. The features are of Cora's and
 PubMed's size and density, times the weights of a stem, forward and backward to the weights. Dense graphs come in a
-batch, once as one block-diagonal matrix of ours and once as a dense matrix for each.
+batch, once as one block-diagonal matrix of ours and once as a dense matrix for each; and matrices of batches of the
+synthetic collection are made from its edges, and from patterns that were kept.
 """
 
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -13,9 +16,12 @@ from layer_speed import NUM_NODES, pubmed_sized_graph
 from report import interleaved_medians, parser, publish
 from torch import Tensor
 
+from h2hgcn.datasets.named.synthetic import load_synthetic
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.features import SparseFeatures, prepare_features
-from h2hgcn.layers.sparse import csr_matmul
+from h2hgcn.layers.sparse import SparseMatrix, csr_matmul
+from h2hgcn.tasks.graph_batches import batch_of, essence
+from h2hgcn.tasks.pattern_store import PatternStore
 
 # A batch of the synthetic collection has graphs of about this size; their density is 0.38 on average.
 GRAPHS, GRAPH_SIZE = 30, 350
@@ -69,6 +75,28 @@ def block_product(blocks: list[Tensor], x: Tensor) -> Tensor:
     return torch.cat([block @ part for block, part in zip(blocks, x.split(GRAPH_SIZE), strict=True)])
 
 
+def batch_rows(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
+    rows = []
+    with TemporaryDirectory() as folder:
+        graphs = load_synthetic(Path(folder), max(sizes))
+        store = PatternStore(lambda number: essence(graphs[number], f"graph {number}"))
+
+        def made(chosen: list[int]) -> SparseMatrix:
+            batch = batch_of([essence(graphs[number], f"graph {number}") for number in chosen])
+            return batch.adjacency.matrix("symmetric", torch.float32)
+
+        def kept(chosen: list[int]) -> SparseMatrix:
+            taken = store.take(chosen)
+            assert taken is not None
+            return taken[1].matrix("symmetric", torch.float32)
+
+        for size in sizes:
+            chosen = torch.randperm(len(graphs))[:size].tolist()
+            seconds = interleaved_medians({"made": partial(made, chosen), "kept": partial(kept, chosen)}, repeats)
+            rows.append({"graphs": size, **_milliseconds(seconds), "ratio": seconds["kept"] / seconds["made"]})
+    return rows
+
+
 def step(x: Tensor | SparseFeatures, weight: Tensor, grad: Tensor) -> None:
     """Output of a stem without its bias, and the gradient of its weights."""
     output = x.linear(weight, torch.zeros(())) if isinstance(x, SparseFeatures) else x @ weight.T
@@ -91,6 +119,7 @@ def main() -> None:
         f"{GRAPHS} graphs of {GRAPH_SIZE} nodes, times a dense matrix of width 64": dense_graph_rows(
             [0.05, 0.2, 0.4, 0.8], 64, options.repeats
         ),
+        "The matrix of a batch of synthetic graphs": batch_rows([1, 16, 32], options.repeats),
     }
     publish(tables, options)
 

@@ -57,6 +57,40 @@ def test_show_shows_what_was_asked_for(run, tmp_path, runs):
     assert "missing" not in shown.stdout
 
 
+def test_lines_that_were_cut_short_are_told_of(run, tmp_path, runs):
+    records = Records(tmp_path / "results" / "table4.jsonl")
+    for number in (0, 1):
+        records.add(record_of(runs[number], finished()))
+    whole = records.path.read_bytes()
+    assert "cannot be read" not in run(*ASKED, "--show").stderr
+    records.path.write_bytes(whole[:-20])
+    for arguments in ((*ASKED, "--show"), ("reproduce", "--write", str(tmp_path / "page.md"), "--results", "results")):
+        told = run(*arguments)
+        assert told.returncode == 0
+        assert "table4.jsonl has 1 line that cannot be read (2)" in " ".join(told.stderr.split())
+    assert "70.0 (1) / 70.8" in run(*ASKED, "--show").stdout
+
+
+def test_what_another_process_has_recorded_meanwhile_is_not_written_twice(run, tmp_path, inline, runs):
+    records = Records(tmp_path / "results" / "table4.jsonl")
+
+    class Late(Outcome):
+        """One that comes when another process has just recorded the run."""
+
+        def __getattribute__(self, name):
+            if name == "error" and not list(records):
+                records.add(record_of(runs[0], finished(0.6)))
+            return super().__getattribute__(name)
+
+    outcome = finished()
+    inline |= {
+        folder_of(runs[0]): Late(outcome.status, outcome.result, config=outcome.config),
+        folder_of(runs[1]): finished(),
+    }
+    assert run(*ASKED).returncode == 0
+    assert [record["seed"] for record in records] == [0, 1]
+
+
 def test_columns_that_do_not_fit_go_on_below(run, monkeypatch):
     for width, groups in ((80, 2), (400, 1)):
         monkeypatch.setattr(stdout, "_width", width)

@@ -60,6 +60,7 @@ def test_a_runs_configuration_runs_it_again(run, files):
     (files / "elsewhere").mkdir()
     shutil.copy(files / "a" / "config.toml", files / "elsewhere" / "my.toml")
     again = run("train", "--config", "elsewhere/my.toml", "--out", "b")
+    assert "elsewhere/my.toml, to b" in again.stderr
     assert again.returncode == 0, again.stderr
     for name in ("config.toml", "model.safetensors", "embeddings.parquet"):
         assert (files / "a" / name).read_bytes() == (files / "b" / name).read_bytes()

@@ -59,6 +59,11 @@ def test_a_folder_that_another_process_is_about_to_leave_is_waited_for(tmp_path)
         assert run_cell(Cell(FLAGS, tmp_path / "run")).status == "finished"
 
 
+def test_a_run_that_another_process_has_done_meanwhile_is_left_to_it(tmp_path):
+    with held(tmp_path / "run", 1), pytest.raises(BusyFolderError):
+        run_cell(Cell(FLAGS, tmp_path / "run", elsewhere=lambda: True))
+
+
 def test_the_score_of_what_is_not_finished_is_none():
     result = {"selection": "auc", "metrics": {"val": {"auc": 0.5}, "test": {"auc": 0.25}}}
     assert Outcome("finished", result).score("test") == 0.25

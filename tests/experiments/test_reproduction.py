@@ -8,7 +8,7 @@ from h2hgcn.errors import DataError
 from h2hgcn.experiments.cells import Outcome
 from h2hgcn.experiments.records import Records
 from h2hgcn.experiments.reproduction import record_of, runs_of, still_unfinished, unfinished
-from h2hgcn.experiments.results_page import results_page, table_lines
+from h2hgcn.experiments.results_page import results_page, shown, table_lines
 from h2hgcn.experiments.results_words import words_of
 from h2hgcn.experiments.table_cells import table_scores
 from h2hgcn.experiments.tables import TABLES, paper_table
@@ -90,7 +90,24 @@ def test_scores_below_chance_are_called_so(score, said):
     table = paper_table("table1")
     (run,) = runs_of(table, "legacy", 1, ("disease-lp-10",), ("h2h-gcn",))
     (sentence,) = words_of(table_scores(table, [finished(run, score)], "legacy"))
-    assert ("below chance" in sentence) == said
+    assert ("Below chance, which is 50: H2H-GCN." in sentence) == said
+
+
+def test_a_run_of_two_protocols_counts_for_both():
+    """The generated tree has the same split by both, for the first seed."""
+    table = paper_table("table1").part(("disease-nc-generated",), ("hyp",))
+    legacy, clean = (runs_of(table, protocol, 1)[0] for protocol in ("legacy", "clean"))
+    assert legacy.key == clean.key
+    for run in (legacy, clean):
+        for protocol in ("legacy", "clean"):
+            assert list(table_scores(table, [finished(run, 0.5)], protocol).scores) == [("hyp", "disease-nc-generated")]
+
+
+def test_folds_and_their_runs_are_counted_apart():
+    table = paper_table("table3")
+    runs = [run for run in runs_of(table, "legacy", 3, ("enzymes",), ("gin",)) if run.fold in (0, 1)]
+    (score,) = table_scores(table, [finished(run, 0.5) for run in runs], "legacy").scores.values()
+    assert shown(score) == "50.0 ± 0.0 (2 folds, 6 runs)"
 
 
 def test_what_is_recorded_is_not_run_again(tmp_path):

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from h2hgcn.datasets.named.disease import generate_disease
@@ -37,3 +38,12 @@ def test_it_stands_beside_what_was_learnt():
     scores = problem.trivial("test")
     assert set(scores) == {"majority class", "label propagation"}
     assert all(0 <= score <= 1 for score in scores.values())
+
+
+def test_one_class_for_all_is_the_other_when_f1_is_what_counts():
+    problem = NodeClassification(selection="f1").bind(generate_disease(300))
+    share = float(problem.y[torch.as_tensor(problem.split.test)].float().mean())
+    assert 0 < share < 0.5
+    scores = problem.trivial("test")
+    assert scores["majority class"] == 0
+    assert scores["always class 1"] == pytest.approx(2 * share / (1 + share))

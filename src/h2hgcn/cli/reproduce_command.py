@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Column, Table
 
 from h2hgcn.atomic import atomic_write
 from h2hgcn.cli.graph_options import DataFolder
-from h2hgcn.cli.output import print_title, say, starting, stderr, stdout
+from h2hgcn.cli.output import counted, print_title, say, starting, stderr, stdout
 from h2hgcn.cli.output_files import check_free
 from h2hgcn.cli.table_runs import run_table
 from h2hgcn.errors import DataError
+
+if TYPE_CHECKING:
+    from h2hgcn.experiments.records import Records
 
 # Of tables that are shown: the longest names of rows that stay on one line, and blanks between columns.
 _NAMES, _BETWEEN = 24, 2
@@ -44,6 +47,7 @@ def reproduce(
     if write is not None:
         check_free(write, force=True)
     with starting():
+        from h2hgcn.experiments.records import Records
         from h2hgcn.experiments.reproduction import check_protocol
         from h2hgcn.experiments.results_page import check_page
         from h2hgcn.experiments.tables import TABLES, paper_table
@@ -55,6 +59,8 @@ def reproduce(
     finished = True
     if table is not None and not show:
         finished = run_table(table, _names(cells), _names(models), protocol, seeds, jobs, data, results)
+    for name in TABLES if write is not None else names:
+        _tell_of_broken_lines(Records(results / f"{name}.jsonl"))
     if not results.is_dir() and write is None:
         say("note", "bold yellow", f"{results} is not there, so nothing is recorded; --results names another folder")
     if write is not None:
@@ -65,6 +71,18 @@ def reproduce(
     if not finished:
         say("stopped", "bold yellow", "the same command goes on")
         raise typer.Exit(1)
+
+
+def _tell_of_broken_lines(records: "Records") -> None:
+    """A run whose line was cut short is not shown, and not missed by one who does not know of it."""
+    broken = records.broken_lines()
+    if broken:
+        which = ", ".join(map(str, broken[:5])) + (", ..." if len(broken) > 5 else "")
+        say(
+            "note", "bold yellow",
+            f"{records.path} has {counted(len(broken), 'line')} that cannot be read ({which}): such a run counts as "
+            "not done, and is done again when it is asked for; take the line away to be rid of this note",
+        )  # fmt: skip
 
 
 def _write(path: Path, results: Path) -> None:

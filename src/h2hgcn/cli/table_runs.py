@@ -40,6 +40,7 @@ def run_table(
     busy = _Round(records, results / "unfinished", data).run(missing, jobs)
     if busy and len(unfinished(missing, records)) == len(busy):  # else it was told to stop
         busy = _Round(records, results / "unfinished", data, _WAIT_SECONDS).run(busy, jobs)
+    busy = unfinished(busy, records)
     if busy:
         say("note", "bold yellow", f"{counted(len(busy), 'run')} left to another process, which is at it now")
     return not unfinished(asked, records)
@@ -64,11 +65,11 @@ class _Round:
 
         for run in still_unfinished(runs, self._records):
             self._begun.append(run)
-            self._places.append(cell_of(run, self._folder, self._root, self._wait_seconds))
+            self._places.append(cell_of(run, self._records, self._folder, self._root, self._wait_seconds))
             yield self._places[-1]
 
     def _finished(self, number: int, outcome: "Outcome") -> str:
-        from h2hgcn.experiments.reproduction import record_of
+        from h2hgcn.experiments.reproduction import record_of, unfinished
         from h2hgcn.training.folder import BusyFolderError
 
         run = self._begun[number]
@@ -77,6 +78,7 @@ class _Round:
         elif outcome.error is not None:
             raise outcome.error
         else:
-            self._records.add(record_of(run, outcome))
+            if unfinished([run], self._records):  # another process may have begun when this one's lock was gone
+                self._records.add(record_of(run, outcome))
             shutil.rmtree(self._places[number].folder, ignore_errors=True)
         return f"{run.row.name}, {run.column.id}, seed {run.seed}"

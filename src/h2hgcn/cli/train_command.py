@@ -99,7 +99,7 @@ def train(
     experiment = read_experiment(merged(flags, *map(setting, settings or ())), config)
     folder = out or Path("runs") / experiment.name
     opened = open_graph(experiment.graph, data)
-    _announce(experiment, folder)
+    _announce(experiment, config, folder)
     run, resumed_from = _train(experiment, opened, folder, force, tensorboard)
     if json and is_first:
         print_json({"folder": str(folder), "resumed_from": resumed_from, **run.result})
@@ -143,8 +143,9 @@ def _say_plan(plan: str) -> None:
     stderr.print(plan, soft_wrap=True)
 
 
-def _announce(experiment: "Experiment", folder: Path) -> None:
-    known = f", settings {experiment.preset}" if experiment.preset else ""
+def _announce(experiment: "Experiment", config: Path | None, folder: Path) -> None:
+    sources = [str(source) for source in (experiment.preset, config) if source]
+    known = f", settings {', then '.join(sources)}" if sources else ""
     stderr.print(
         f"{experiment.model_name} for {experiment.task.name} on {experiment.graph.name}, {experiment.task.protocol} "
         f"split{known}, to {folder}",

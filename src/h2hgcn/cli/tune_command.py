@@ -113,7 +113,7 @@ def tune(
         best = write_best(tuning, results, metric)
     if json:
         print_json(as_json(results, metric))
-    else:
+    elif results:
         print_results(results, metric, best)
     if not complete:
         say("stopped", "bold yellow", f"{len(results)} of {trials} trials; the same command goes on")

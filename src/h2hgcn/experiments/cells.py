@@ -26,7 +26,8 @@ _ASK_SECONDS = 0.5
 class Cell:
     """Settings as flags would give them, files of settings below them, and the folder of the run.
 
-    ``wait_seconds`` is how long a process that trains in the folder is waited for.
+    ``wait_seconds`` is how long a process that trains in the folder is waited for; when ``elsewhere`` says that it has
+    done the run, the folder is left to it.
     """
 
     flags: Sections
@@ -35,6 +36,7 @@ class Cell:
     root: Path | None = None
     force: bool = False
     wait_seconds: float = _WAIT_SECONDS
+    elsewhere: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Out
             if time.monotonic() >= deadline:
                 raise
             time.sleep(_ASK_SECONDS)
+            if cell.elsewhere is not None and cell.elsewhere():
+                raise
         else:
             status: Status = "finished" if run.finished else "stopped"
             return Outcome(status, run.result, config=run.config, peak_megabytes=peak.megabytes)

@@ -19,15 +19,21 @@ class Records:
 
     def __iter__(self) -> Iterator[Record]:
         """All whole lines. One that was cut short counts as not written: its run is done again."""
+        return (record for _, record in self._lines() if record is not None)
+
+    def broken_lines(self) -> list[int]:
+        """The numbers of the lines that are no records, the first being 1."""
+        return [number for number, record in self._lines() if record is None]
+
+    def _lines(self) -> Iterator[tuple[int, Record | None]]:
         if not self.path.exists():
             return
-        for line in self.path.read_bytes().splitlines():
+        for number, line in enumerate(self.path.read_bytes().splitlines(), start=1):
             try:
                 record = json.loads(line)
             except ValueError:
-                continue
-            if isinstance(record, dict):
-                yield record
+                record = None
+            yield number, record if isinstance(record, dict) else None
 
     def add(self, record: Record) -> None:
         """Writes a line, through to the disk; what a killed writer left of a line is ended first."""

@@ -4,6 +4,7 @@ import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,10 +93,16 @@ def _runs(table: str, row: Row, column: Column, protocol: str, seed: int) -> Ite
 
 def unfinished(runs: Sequence[TableRun], records: Records) -> list[TableRun]:
     """The runs that no record has, each once."""
-    waiting = {run.key: run for run in runs}
-    for record in usable(records):
-        waiting.pop((record["hash"], record["seed"]), None)
-    return list(waiting.values())
+    recorded = _recorded(records)
+    return [run for key, run in {run.key: run for run in runs}.items() if key not in recorded]
+
+
+def _recorded(records: Records) -> set[tuple[str, int]]:
+    return {(record["hash"], record["seed"]) for record in usable(records)}
+
+
+def _is_recorded(records: Records, key: tuple[str, int]) -> bool:
+    return key in _recorded(records)
 
 
 def still_unfinished(runs: Sequence[TableRun], records: Records) -> Iterator[TableRun]:
@@ -104,9 +111,13 @@ def still_unfinished(runs: Sequence[TableRun], records: Records) -> Iterator[Tab
         yield from unfinished([run], records)
 
 
-def cell_of(run: TableRun, folder: Path, root: Path | None, wait_seconds: float = 0.0) -> Cell:
-    """What a process carries out; the folder keeps what is unfinished."""
-    return Cell(run.flags, folder / f"{run.digest}-seed{run.seed}", root=root, wait_seconds=wait_seconds)
+def cell_of(run: TableRun, records: Records, folder: Path, root: Path | None, wait_seconds: float = 0.0) -> Cell:
+    """What a process carries out, unless it is recorded while another one is at it; the folder keeps what is
+    unfinished.
+    """
+    place = folder / f"{run.digest}-seed{run.seed}"
+    elsewhere = partial(_is_recorded, records, run.key)
+    return Cell(run.flags, place, root=root, wait_seconds=wait_seconds, elsewhere=elsewhere)
 
 
 def record_of(run: TableRun, outcome: Outcome) -> Record:

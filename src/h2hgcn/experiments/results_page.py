@@ -15,20 +15,22 @@ MISSING = "missing"
 
 _INTRODUCTION = """# Results
 
-Written by `h2hgcn reproduce --write docs/results.md` from the records in `results/`; no number here is typed by hand.
+Written by `h2hgcn reproduce --write docs/results.md` from the records in `results/`; none of our numbers is typed.
 
 A cell has our mean ± deviation in per cent, the number of runs in brackets, and the paper's number after the stroke.
 `legacy` is the paper's protocol: one split, the seed of weights, negatives and dropout varied. `clean` varies the split
-with the seed. Graph classification has ten folds: the number is over the means of the folds, and they are counted in
-the brackets. Settings are the presets of `h2hgcn train`, which say how they were chosen.
+with the seed. With folds, mean and deviation are over the folds, of each of which the mean over seeds is taken.
+Settings are the presets of `h2hgcn train`, which say how they were chosen. "Highest known" is the highest number that
+we found reported by anybody, by whatever protocol.
 
-Below each table stands what follows from it. "Within noise" is said from p = 0.05 on, by a t-test over seeds or folds;
-p is not corrected for the number of rows, the best of which is compared, so that a p just below is no evidence. Every
-run has one thread of a CPU; the machine had other work, too, so that seconds differ by a factor of several, and memory
-is that of a process that may have run other cells before.
+Below each table stands what follows from it. "Within noise" is said from p = 0.05 on, by a t-test over seeds, which is
+paired where both rows have the same splits or folds; p is not corrected for the number of rows, the best of which is
+compared, so that a p just below is no evidence. Every run has one thread of a CPU; the machine had other work, too, so
+that seconds differ by a factor of several, and memory is that of a process that may have run other cells before.
 
 The number in row `ROW` and column `COLUMN` of table `TABLE` comes from
-`h2hgcn reproduce TABLE --protocol PROTOCOL --cells COLUMN --models ROW --seeds N`.
+`h2hgcn reproduce TABLE --protocol PROTOCOL --cells COLUMN --models ROW --seeds N`, where `N` is the number of runs, or
+that of runs of a fold.
 """
 
 _FIRST_LINES = _INTRODUCTION[: _INTRODUCTION.index(" from the records")].encode()
@@ -71,7 +73,8 @@ def shown(score: Score) -> str:
     """A score as it stands in a table."""
     deviation = "" if score.deviation is None else f" ± {score.deviation:.1f}"
     lost = f", {score.diverged} diverged" if score.diverged else ""
-    return f"{score.mean:.1f}{deviation} ({len(score.values)}{lost})"
+    count = f"{len(score.values)} folds, {score.runs} runs" if score.has_folds else f"{score.runs}"
+    return f"{score.mean:.1f}{deviation} ({count}{lost})"
 
 
 def _lines(scores: TableScores) -> list[list[str]]:
@@ -81,7 +84,7 @@ def _lines(scores: TableScores) -> list[list[str]]:
     for name in scores.trivial_names:
         found = (scores.trivial[column.id].get(name) for column in columns)
         lines.append([f"no learning: {name}", *("" if score is None else f"{score:.1f}" for score in found)])
-    if any(column.highest is not None for column in columns):
+    if scores.protocol == "legacy" and any(column.highest is not None for column in columns):
         lines.append(["highest known", *("" if column.highest is None else f"{column.highest}" for column in columns)])
     return lines
 
@@ -95,6 +98,10 @@ def _cell(scores: TableScores, row: Row, column: Column) -> str:
     return ours if paper is None else f"{ours} / {paper}"
 
 
+def _is_others(row: Row) -> bool:
+    return bool(row.paper) and row.source != Row.source
+
+
 def _section(scores: TableScores) -> Iterator[str]:
     table, protocol = scores.table, scores.protocol
     header, *rows = _lines(scores)
@@ -106,6 +113,7 @@ def _section(scores: TableScores) -> Iterator[str]:
     yield from _markdown(header, [names, *([ids.get(line[0], line[0]), *line[1:]] for line in rows)])
     yield ""
     yield from (f"- {column.title}: {column.note}." for column in scores.columns if column.note)
+    yield from (f"- The other numbers of {row.title} are of {row.source}." for row in scores.rows if _is_others(row))
     yield from (f"- {sentence}" for sentence in words_of(scores))
     yield "\nSeconds of a run, and its largest peak memory in megabytes:\n"
     costs = [[row.title, *(_cost(scores, row, column) for column in scores.columns)] for row in scores.rows]

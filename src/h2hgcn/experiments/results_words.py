@@ -9,9 +9,6 @@ from h2hgcn.models import ENCODERS
 
 OURS = "h2h-gcn"
 
-# The area under the curve of scores that know nothing, in per cent.
-_CHANCE = 50.0
-
 
 def words_of(scores: TableScores) -> Iterator[str]:
     """A sentence or two for each column in which H2H-GCN has a score."""
@@ -25,8 +22,6 @@ def words_of(scores: TableScores) -> Iterator[str]:
 def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> Iterator[str]:
     paper = ours.paper.get(column.id) if scores.protocol == "legacy" else None  # by other protocols it is another task
     yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, paper, column.other_task)}."
-    if column.metric == "auc" and score.mean < _CHANCE:
-        yield f"That is below chance, which is {_CHANCE:.0f}."
     if column.tried and paper is not None and score.mean < paper:
         yield f"{column.tried.rstrip('.')}."
     others = [(row, scores.of(row, column)) for row in scores.rows if row.name != OURS]
@@ -34,13 +29,16 @@ def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> 
     if found:
         best, other = max(found, key=lambda pair: pair[1].mean)
         kind = " (Euclidean)" if best.model != OURS and ENCODERS[best.model].space == "euclidean" else ""
-        relation = _compared(other, score, scores.protocol)
+        relation = _compared(other, score, paired=scores.protocol == "clean" or column.folds > 0)
         yield f"The best other row is {best.title}{kind} with {other.mean:.1f}, {relation}."
     trivial = scores.trivial[column.id]
     if trivial:
         name = max(trivial, key=lambda name: trivial[name])
-        if trivial[name] > score.mean:
+        if trivial[name] > max(score.mean, _chance(column)):
             yield f"No learning is better: {name} has {trivial[name]:.1f}."
+    below = [row.title for row, other in [(ours, score), *found] if other.mean < _chance(column)]
+    if below:
+        yield f"Below chance, which is {_chance(column):.0f}: {', '.join(below)}."
 
 
 def _against_paper(score: Score, paper: float | None, other_task: bool) -> str:
@@ -54,9 +52,14 @@ def _against_paper(score: Score, paper: float | None, other_task: bool) -> str:
     return f", {abs(difference):.1f} {'above' if difference > 0 else 'below'} the paper's {paper}"
 
 
-def _compared(other: Score, ours: Score, protocol: str) -> str:
+def _chance(column: Column) -> float:
+    """What scores that know nothing have, in per cent; of most metrics it is not known."""
+    return 50.0 if column.metric == "auc" else 0.0
+
+
+def _compared(other: Score, ours: Score, paired: bool) -> str:
     """How another row stands to ours."""
-    chance = p_value(other.by_seed, ours.by_seed, paired=protocol == "clean")
+    chance = p_value(other.by_seed, ours.by_seed, paired=paired)
     relation = "above H2H-GCN" if other.mean > ours.mean else "below H2H-GCN"
     if chance is None:
         return f"{relation}, with too few runs to tell"

@@ -13,12 +13,14 @@ from h2hgcn.experiments.tables import Column, PaperTable, Row
 
 @dataclass(frozen=True)
 class Score:
-    """Test metrics in per cent by seed; with folds by fold, averaged over seeds.
+    """Test metrics in per cent by seed; with folds by fold, averaged over seeds. ``runs`` counts them all.
 
     ``megabytes`` is the largest peak of a run, if it was measured.
     """
 
     by_seed: dict[int, float]
+    runs: int
+    has_folds: bool = False
     diverged: int = 0
     seconds: float = 0.0
     megabytes: float | None = None
@@ -70,18 +72,21 @@ class TableScores:
 
 def table_scores(table: PaperTable, records: Iterable[Record], protocol: str) -> TableScores:
     """The scores by the settings that hold now: records of others are kept, but not shown."""
-    known = usable(records)
-    seeds = 1 + max((record["seed"] for record in known), default=0)
+    known = {(record["hash"], record["seed"]): record for record in usable(records)}
+    seeds = {column.id: 0 for column in table.columns}
+    for record in known.values():
+        seeds[record["column"]] = max(seeds.get(record["column"], 0), record["seed"] + 1)
     scores, lost, trivial = {}, {}, {}
     for column in table.columns:
-        own = [record for record in known if (record["column"], record["protocol"]) == (column.id, protocol)]
         holding: dict[tuple[str, int], Record] = {}
         for row in table.rows:
-            if own and row.has(column):
-                # two rows may have the same settings, and then the same runs: a variant may be what was chosen
-                digests = {run.digest for run in runs_of(table, protocol, seeds, (column.id,), (row.name,))}
-                found = [record for record in own if record["hash"] in digests]
-                holding |= {(record["hash"], record["seed"]): record for record in found}
+            if seeds[column.id] and protocol in column.protocols and row.has(column):
+                # two rows may have the same settings, and then the same runs: a variant may be what was chosen; so may
+                # two protocols, for one of the seeds
+                runs = runs_of(table, protocol, seeds[column.id], (column.id,), (row.name,))
+                own = {run.key: known[run.key] for run in runs if run.key in known}
+                holding |= own
+                found = list(own.values())
                 score = _score(found, column)
                 if score is not None:
                     scores[row.name, column.id] = score
@@ -101,6 +106,8 @@ def _score(records: list[Record], column: Column) -> Score | None:
     peaks = [record["peak_megabytes"] for record in finished if record.get("peak_megabytes") is not None]
     return Score(
         _by_fold(finished, column) if column.folds else {record["seed"]: _value(record, column) for record in finished},
+        len(finished),
+        column.folds > 0,
         sum(record["status"] == "diverged" for record in records),
         fmean(record["seconds"] for record in finished),
         max(peaks, default=None),
