@@ -137,9 +137,12 @@ def test_tasks_fit_the_data(file, dataset, default, misfit):
 def test_presets_are_found_and_whole(name):
     dataset, task, model, protocol = re.fullmatch(r"(?:(\w+)-)?(lp|nc|gc)-(.+?)(?:-(clean))?", name).groups()
     split = {} if protocol is None else {"protocol": protocol}
+    found, settings = presets_package.preset(dataset, task, model, protocol)
+    assert found == name
     data = {"dataset": dataset or "dd"} if task == "gc" or dataset else {"edges": "e.csv"}
-    experiment = read_experiment({"data": data, "task": {"name": task} | split, "model": {"name": model}})
-    assert experiment.preset == name
+    flags = {"data": data, "task": {"name": task} | split, "model": {"name": model}}
+    experiment = read_experiment(merged(flags, settings))  # whatever a preset of dd's own says
+    assert dataset is None or experiment.preset == name
     assert isinstance(experiment.encoder(200, num_nodes=10), ENCODERS[model])
 
 
