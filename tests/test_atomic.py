@@ -60,3 +60,19 @@ def test_a_file_that_cannot_be_written_is_named_as_the_caller_knows_it(tmp_path)
     with pytest.raises(OSError, match="too long") as told, atomic_write(path):
         pass
     assert told.value.filename == str(path)
+
+
+def test_a_link_stays_one(tmp_path):
+    real, link = tmp_path / "real", tmp_path / "link"
+    link.symlink_to("real")
+    for text in (b"old", b"new"):
+        with atomic_write(link) as file:
+            file.write(text)
+        assert link.is_symlink()
+        assert real.read_bytes() == text
+
+
+def test_a_full_disk_is_named(tmp_path):
+    with pytest.raises(OSError, match="no space") as caught, atomic_write(tmp_path / "file"):
+        raise OSError(28, "no space")
+    assert caught.value.filename == str(tmp_path / "file")

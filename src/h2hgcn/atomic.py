@@ -16,7 +16,9 @@ _ABANDONED_SECONDS = 24 * 3600
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file that takes the name ``path`` only when all was written and reached the disk."""
+    """Opens a file that takes the name ``path`` only when all was written and reached the disk; a link stays one."""
+    if path.is_symlink():
+        path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_remains(path)
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
@@ -30,7 +32,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     except BaseException as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        if isinstance(error, OSError) and str(error.filename) == str(part):
+        if isinstance(error, OSError) and error.filename in (None, str(part)):
             error.filename = str(path)  # the name that the caller knows
         raise
 

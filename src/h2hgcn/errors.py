@@ -5,6 +5,14 @@ class DataError(ValueError):
     """Data that cannot be used as they are. The message says what came, where (file and line), and what to do."""
 
 
+class PlaceError(DataError):
+    """A file or folder that cannot be read or written as it is: other settings would not help."""
+
+
+class DamagedRunError(PlaceError):
+    """A run that was begun, of which a file is damaged or missing."""
+
+
 class DataWarning(UserWarning):
     """Something about the data that its user should know: what was left out, made up, or found in two splits."""
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from h2hgcn.atomic import atomic_write
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DamagedRunError, DataError
 
 Weights = dict[str, Tensor]
 
@@ -32,9 +32,9 @@ def read_tensors(path: Path, advice: str = "restore it from a copy") -> tuple[We
             # copies in PyTorch's own memory: products depend to the last bit on where their numbers begin
             return {name: file.get_tensor(name).clone() for name in file.keys()}, about  # noqa: SIM118  # no mapping
     except FileNotFoundError:
-        raise DataError(f"{path} is not there; {advice}") from None
+        raise DamagedRunError(f"{path} is not there; {advice}") from None
     except (safetensors.SafetensorError, OSError, KeyError, ValueError) as error:
-        raise DataError(f"{path} is damaged or was not written by h2hgcn ({error}); {advice}") from error
+        raise DamagedRunError(f"{path} is damaged or was not written by h2hgcn ({error}); {advice}") from error
 
 
 def load_weights(module: nn.Module, weights: Weights, where: str) -> None:

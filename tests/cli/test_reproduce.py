@@ -1,5 +1,7 @@
 """``h2hgcn reproduce``: what is shown, what is left to other processes, and mistakes."""
 
+import os
+
 import pytest
 
 from h2hgcn.cli.output import stdout
@@ -62,13 +64,16 @@ def test_lines_that_were_cut_short_are_told_of(run, tmp_path, runs):
     for number in (0, 1):
         records.add(record_of(runs[number], finished()))
     whole = records.path.read_bytes()
-    assert "cannot be read" not in run(*ASKED, "--show").stderr
+    assert "cannot be used" not in run(*ASKED, "--show").stderr
     records.path.write_bytes(whole[:-20])
     for arguments in ((*ASKED, "--show"), ("reproduce", "--write", str(tmp_path / "page.md"), "--results", "results")):
         told = run(*arguments)
         assert told.returncode == 0
-        assert "table4.jsonl has 1 line that cannot be read (2)" in " ".join(told.stderr.split())
+        assert "table4.jsonl has 1 line that cannot be used (2)" in " ".join(told.stderr.split())
     assert "70.0 (1) / 70.8" in run(*ASKED, "--show").stdout
+    records.add({"of": "something else"})
+    told = run(*ASKED, "--show")
+    assert "table4.jsonl has 2 lines that cannot be used (2, 3)" in " ".join(told.stderr.split())
 
 
 def test_what_another_process_has_recorded_meanwhile_is_not_written_twice(run, tmp_path, inline, runs):
@@ -112,12 +117,15 @@ def test_columns_that_do_not_fit_go_on_below(run, monkeypatch):
         (("--write", "folder/"), "folder is a folder; name a file"),
         (("--write", "diary.md"), "diary.md is there already, and is no page of results"),
         (("--write", "new.md", "--results", "none"), "none has no records of any table, so new.md is not written"),
+        (("--write", "pipe"), "pipe is no file that a page could be written to"),
+        (("table4", "--show", "--results", "diary.md"), "--results diary.md is a file; name the folder"),
         (("table2", "--protocol", "clean"), "table2 has no clean runs"),
         (("ablations", "--cells", "cora-lp", "--models", "no-stem"), "ablations has no legacy runs of these"),
     ],
 )
 def test_mistakes(run, tmp_path, arguments, message):
     (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "diary.md").write_text("# My days\n", encoding="utf-8")
     result = run("reproduce", *arguments)
     assert result.returncode == 2

@@ -58,6 +58,7 @@ def test_a_second_signal_stops_at_once():
         assert stop.wanted()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)  # what ends now is not disturbed
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from h2hgcn.errors import NonFiniteError
+from h2hgcn.errors import DamagedRunError, NonFiniteError, PlaceError
 from h2hgcn.experiments import cells
 from h2hgcn.experiments.cells import Cell, Outcome, run_cell
 from h2hgcn.training.folder import BusyFolderError, RunFolder
@@ -62,6 +62,30 @@ def test_a_folder_that_another_process_is_about_to_leave_is_waited_for(tmp_path)
 def test_a_run_that_another_process_has_done_meanwhile_is_left_to_it(tmp_path):
     with held(tmp_path / "run", 1), pytest.raises(BusyFolderError):
         run_cell(Cell(FLAGS, tmp_path / "run", elsewhere=lambda: True))
+
+
+def test_a_run_that_was_done_while_the_data_were_read_is_not_begun(tmp_path):
+    with pytest.raises(BusyFolderError, match="has done the run"):
+        run_cell(Cell(FLAGS, tmp_path / "run", elsewhere=lambda: True))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoint/latest.safetensors", "config.toml"])
+def test_a_damaged_run_is_begun_anew_in_a_folder_of_its_own(tmp_path, name):
+    whole = run_cell(Cell(FLAGS, tmp_path / "whole"))
+    asked = iter([False, True])
+    assert run_cell(Cell(FLAGS, tmp_path / "run"), lambda: next(asked)).status == "stopped"
+    (tmp_path / "run" / name).write_bytes((tmp_path / "run" / name).read_bytes()[:5])
+    with pytest.raises(DamagedRunError):
+        run_cell(Cell(FLAGS, tmp_path / "run"))
+    anew = run_cell(Cell(FLAGS, tmp_path / "run", scratch=True))
+    assert anew.result["metrics"] == whole.result["metrics"]
+
+
+def test_data_that_cannot_be_read_are_not_the_fault_of_settings(tmp_path):
+    flags = FLAGS | {"data": {"dataset": "cora"}, "task": {"name": "nc"}}
+    with pytest.raises(PlaceError, match="files are missing"):
+        run_cell(Cell(flags, tmp_path / "run", root=tmp_path))
 
 
 def test_the_score_of_what_is_not_finished_is_none():

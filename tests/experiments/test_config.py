@@ -136,14 +136,32 @@ def test_tasks_fit_the_data(file, dataset, default, misfit):
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_are_found_and_whole(name):
     dataset, task, model, protocol = re.fullmatch(r"(?:(\w+)-)?(lp|nc|gc)-(.+?)(?:-(clean))?", name).groups()
-    split = {} if protocol is None else {"protocol": protocol}
+    variant = {} if protocol is None else {"preset": protocol}
     found, settings = presets_package.preset(dataset, task, model, protocol)
     assert found == name
     data = {"dataset": dataset or "dd"} if task == "gc" or dataset else {"edges": "e.csv"}
-    flags = {"data": data, "task": {"name": task} | split, "model": {"name": model}}
+    flags = {"data": data, "task": {"name": task}, "model": {"name": model}, **variant}
     experiment = read_experiment(merged(flags, settings))  # whatever a preset of dd's own says
     assert dataset is None or experiment.preset == name
     assert isinstance(experiment.encoder(200, num_nodes=10), ENCODERS[model])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "protocol", "variant", "found"),
+    [
+        ("cora", "clean", None, "cora-nc-gat-clean"),
+        ("cora", "planetoid", None, "cora-nc-gat"),
+        ("disease", "clean", None, "disease-nc-gat"),  # the usual split, asked for or not
+        ("disease", None, None, "disease-nc-gat"),
+        ("disease", "clean", "clean", "disease-nc-gat-clean"),
+        ("disease", "clean", "legacy", "disease-nc-gat"),
+    ],
+)
+def test_a_split_that_is_not_the_usual_one_has_a_preset_of_its_own(dataset, protocol, variant, found):
+    task = {"name": "nc"} | ({} if protocol is None else {"protocol": protocol})
+    named = {} if variant is None else {"preset": variant}
+    flags = {"data": {"dataset": dataset}, "task": task, "model": {"name": "gat"}, **named}
+    assert read_experiment(flags).preset == found
 
 
 @pytest.mark.parametrize("model", sorted(ENCODERS))

@@ -1,4 +1,6 @@
 import multiprocessing
+import subprocess
+import sys
 import time
 
 from h2hgcn.errors import DataError
@@ -18,6 +20,38 @@ def test_a_pool_ends_its_own_processes_alone():
     assert other.is_alive()
     other.kill()
     other.join()
+
+
+_INTERRUPTED = """
+import os, signal
+from pathlib import Path
+
+from h2hgcn.experiments.cells import Cell
+from h2hgcn.experiments.pool import cell_pool
+
+asked = []
+
+
+def should_stop():
+    if not asked:
+        os.killpg(0, signal.SIGINT)  # as a terminal does, while the process of the pool still starts
+    return bool(asked)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, lambda *_: asked.append(True))
+    with cell_pool(1) as pool:
+        print([outcome.status for _, outcome in pool.outcomes([Cell({}, Path("run"))], should_stop)])
+"""
+
+
+def test_an_interrupt_while_processes_start_leaves_them_alone(tmp_path):
+    script = tmp_path / "interrupted.py"
+    script.write_text(_INTERRUPTED, encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, start_new_session=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "['stopped']\n", "")
 
 
 def test_a_cell_that_cannot_be_run_is_an_outcome_and_the_next_is_run(tmp_path):

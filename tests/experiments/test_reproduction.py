@@ -33,7 +33,8 @@ def test_tables_name_what_there_is(name):
     assert {row.model for row in table.rows} <= set(ENCODERS)
     columns = {column.id for column in table.columns}
     for row in table.rows:
-        assert {*row.paper, *row.by_column, *row.columns} <= columns
+        assert {*row.paper, *row.by_column, *row.columns, *row.choices} <= columns
+        assert all(table.column(name).folds for name in row.choices)
         assert all(0 < value < 100 for value in row.paper.values())
     for column in table.columns:
         assert column.settings["task"]["name"] in TASKS
@@ -103,6 +104,25 @@ def test_a_run_of_two_protocols_counts_for_both():
             assert list(table_scores(table, [finished(run, 0.5)], protocol).scores) == [("hyp", "disease-nc-generated")]
 
 
+def test_a_row_has_no_runs_of_a_protocol_it_is_not_for_that_were_asked_for_by_another():
+    table = paper_table("table1")
+    for protocol, rows in (("legacy", []), ("clean", ["euc"])):
+        (run,) = runs_of(table, protocol, 1, ("disease-nc-generated",), ("euc",))
+        scores = table_scores(table, [finished(run, 0.5)], "clean")
+        assert [name for name, _ in scores.scores] == rows
+
+
+def test_folds_that_are_missing_are_told_and_not_compared():
+    table = paper_table("table3")
+    ours, other = (runs_of(table, "legacy", 1, ("enzymes",), (name,)) for name in ("h2h-gcn", "gin"))
+    records = [finished(run, 0.5) for run in (*ours[:9], *other)]
+    (sentence,) = words_of(table_scores(table, records, "legacy"))
+    assert sentence == "ENZYMES: H2H-GCN has 50.0 on 9 of 10 folds, the others being missing."
+    records = [finished(run, 0.5) for run in (*ours, *other[:9])]
+    (sentence,) = words_of(table_scores(table, records, "legacy"))
+    assert "best other row" not in sentence
+
+
 def test_folds_and_their_runs_are_counted_apart():
     table = paper_table("table3")
     runs = [run for run in runs_of(table, "legacy", 3, ("enzymes",), ("gin",)) if run.fold in (0, 1)]
@@ -163,7 +183,7 @@ def test_lines_that_lack_something_are_left_out(tmp_path):
     wrong = (
         {"seed": "0"}, {"seed": -5}, {"seed": 10**8}, {"fold": "first"}, {"seconds": None}, {"peak_megabytes": "many"},
         {"metrics": {}}, {"metrics": {"test": {"accuracy": None}}}, {"metrics": {"test": {"accuracy": float("nan")}}},
-        {"trivial": [1]},
+        {"trivial": [1]}, {"selection": "auc"}, {"metrics": {"test": {"accuracy": 0.7}}},
     )  # fmt: skip
     with (tmp_path / "table4.jsonl").open("a", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(line)}\n" for line in ({"seed": 0}, *({**whole, **part} for part in wrong)))

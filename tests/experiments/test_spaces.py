@@ -41,6 +41,8 @@ def test_a_file_says_what_is_searched(tmp_path):
         ("[training]\nlr = { low = nan, high = 0.1 }", "must be numbers, and finite"),
         ("[training]\nlr = [0.1, inf]", "must be finite"),
         ("[model", "is not TOML"),
+        ('[task]\nselection = ["auc", "ap"]', "selection: all trials must have the same; give it with --set"),
+        ('[task]\nprotocol = ["clean", "legacy"]', "protocol: all trials must have the same"),
     ],
 )
 def test_files_that_cannot_be_searched(tmp_path, text, message):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, PlaceError
 from h2hgcn.experiments.cells import Outcome
 from h2hgcn.experiments.chosen_settings import write_settings
 from h2hgcn.experiments.config import read_experiment
@@ -191,7 +191,7 @@ def test_errors_of_settings_fail_a_trial_and_others_end_the_study(tmp_path):
 
     results, _ = carry_out(Tuning({}, SPACE, tmp_path / "a"), 2, outcome=outcome(DataError("no such heads")))
     assert [result.score for result in results] == [None, None]
-    for error in (OSError("no space"), BusyFolderError("another process")):
+    for error in (OSError("no space"), BusyFolderError("another process"), PlaceError("files are missing")):
         with pytest.raises(type(error)):
             carry_out(Tuning({}, SPACE, tmp_path / "b"), 2, outcome=outcome(error))
     assert len(carry_out(Tuning({}, SPACE, tmp_path / "b"), 2)[1]) == 2

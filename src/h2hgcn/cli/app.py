@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from errno import EACCES, EDQUOT, EFBIG, EIO, ENOSPC, EPERM, EROFS, ESTALE
+from errno import EACCES, EDQUOT, EFBIG, EIO, EISDIR, ENOSPC, EPERM, EROFS, ESTALE
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -89,6 +89,7 @@ _DISK_FAILURES = (ENOSPC, EDQUOT, EFBIG, EIO, ESTALE)
 _ADVICE = {
     **dict.fromkeys((ENOSPC, EDQUOT, EFBIG), "make room and give the same command again"),
     **dict.fromkeys((EACCES, EPERM, EROFS), "choose another place, or change its rights"),
+    EISDIR: "move it away, or choose another place",
     ESTALE: "put it back and give the same command again, which goes on from there, or begins anew if it is gone",
 }
 

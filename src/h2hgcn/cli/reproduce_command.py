@@ -46,6 +46,8 @@ def reproduce(
         raise DataError("--cells and --models: say of which table they are, such as table1")
     if write is not None:
         check_free(write, force=True)
+    if results.exists() and not results.is_dir():
+        raise DataError(f"--results {results} is a file; name the folder that holds the records")
     with starting():
         from h2hgcn.experiments.records import Records
         from h2hgcn.experiments.reproduction import check_protocol
@@ -74,13 +76,15 @@ def reproduce(
 
 
 def _tell_of_broken_lines(records: "Records") -> None:
-    """A run whose line was cut short is not shown, and not missed by one who does not know of it."""
-    broken = records.broken_lines()
+    """A run whose line was cut short, or lacks something, is not shown, and one who does not know would not miss it."""
+    from h2hgcn.experiments.table_records import unusable_lines
+
+    broken = unusable_lines(records)
     if broken:
         which = ", ".join(map(str, broken[:5])) + (", ..." if len(broken) > 5 else "")
         say(
             "note", "bold yellow",
-            f"{records.path} has {counted(len(broken), 'line')} that cannot be read ({which}): such a run counts as "
+            f"{records.path} has {counted(len(broken), 'line')} that cannot be used ({which}): such a run counts as "
             "not done, and is done again when it is asked for; take the line away to be rid of this note",
         )  # fmt: skip
 

@@ -18,11 +18,11 @@ class StopAfterEpoch:
     """Within, SIGINT and SIGTERM only ask to stop."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self._asked = 0
         self._before: dict[int, Any] = {}
 
     def wanted(self) -> bool:
-        return self._asked
+        return self._asked > 0
 
     def __enter__(self) -> Self:
         for number in _SIGNALS:
@@ -34,7 +34,8 @@ class StopAfterEpoch:
             signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        if self._asked:
+        self._asked += 1
+        if self._asked == 2:
             raise KeyboardInterrupt
-        self._asked = True
-        say("stopping", "bold yellow", "when this epoch is over; once more to stop at once")
+        if self._asked == 1:  # after the second one everything is about to end, and must not be disturbed
+            say("stopping", "bold yellow", "when this epoch is over; once more to stop at once")

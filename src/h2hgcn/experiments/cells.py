@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from h2hgcn.errors import NonFiniteError
+from h2hgcn.errors import DamagedRunError, DataError, NonFiniteError, PlaceError
 from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
 from h2hgcn.experiments.memory import peak_memory
@@ -27,7 +27,8 @@ class Cell:
     """Settings as flags would give them, files of settings below them, and the folder of the run.
 
     ``wait_seconds`` is how long a process that trains in the folder is waited for; when ``elsewhere`` says that it has
-    done the run, the folder is left to it.
+    done the run, the folder is left to it. With ``scratch`` the folder is nobody's but the run's: if a file in it is
+    damaged, the run is begun anew.
     """
 
     flags: Sections
@@ -35,6 +36,7 @@ class Cell:
     files: tuple[Layer, ...] = ()
     root: Path | None = None
     force: bool = False
+    scratch: bool = False
     wait_seconds: float = _WAIT_SECONDS
     elsewhere: Callable[[], bool] | None = None
 
@@ -63,15 +65,22 @@ def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Out
     experiment = read_experiment(cell.flags, cell.files)
     data = _data(experiment.graph, cell.root)
     deadline = time.monotonic() + cell.wait_seconds
+    force = cell.force
+    if cell.elsewhere is not None and cell.elsewhere():  # while the data were read
+        raise BusyFolderError(f"another process has done the run of {cell.folder}")
     while True:
         try:
             with peak_memory() as peak:
                 run = fit(
                     experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
-                    folder=cell.folder, force=cell.force, source=experiment.graph.options, should_stop=should_stop,
+                    folder=cell.folder, force=force, source=experiment.graph.options, should_stop=should_stop,
                 )  # fmt: skip
         except NonFiniteError as error:
             return Outcome("diverged", {}, str(error))
+        except DamagedRunError:
+            if force or not cell.scratch:
+                raise
+            force = True
         except BusyFolderError:
             if should_stop():
                 return Outcome("stopped", {})
@@ -86,7 +95,10 @@ def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Out
 
 
 def _data(choice: GraphChoice, root: Path | None) -> Any:
-    return _opened(tuple(choice.options.items()), choice.fingerprint, root)
+    try:
+        return _opened(tuple(choice.options.items()), choice.fingerprint, root)
+    except DataError as error:
+        raise PlaceError(str(error)) from error
 
 
 @lru_cache(maxsize=1)  # cells of a comparison have one graph, and a process carries out many

@@ -71,8 +71,8 @@ def read_experiment(flags: Sections, config: Path | Sequence[Layer] | None = Non
     task_name = _task_name(said, graph)
     model_name = _model_name(said, task_name)
     usual = graph.protocol(task_name)
-    protocol = next((p for layer in reversed(said) if (p := layer.sections.get("task", {}).get("protocol"))), usual)
-    preset_name, known = preset(graph.dataset, task_name, model_name, protocol)
+    variant = _variant(said, usual or TASKS[task_name].protocol)
+    preset_name, known = preset(graph.dataset, task_name, model_name, variant)
     defaults: Sections = {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}}
     layers = [Layer("defaults", defaults), Layer(f"preset {preset_name}", known), *said]
     task_types = {"name": str, **option_types(TASKS[task_name])}
@@ -86,6 +86,17 @@ def read_experiment(flags: Sections, config: Path | Sequence[Layer] | None = Non
         _seed(layers),
         preset_name,
     )
+
+
+def _variant(layers: Sequence[Layer], usual: str) -> str | None:
+    """Which of a data set's presets: the one that is named, or that of a split which is not the usual one."""
+    for layer in reversed(layers):
+        if "preset" in layer.sections:
+            return str(layer.sections["preset"])
+        protocol = layer.sections.get("task", {}).get("protocol")
+        if protocol is not None:
+            return None if protocol == usual else str(protocol)
+    return None
 
 
 def _options(layers: Sequence[Layer], section: str, types: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import torch
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.cells import Cell, Outcome, run_cell
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # How often the parent asks whether to stop.
 _ASK_SECONDS = 0.2
 
@@ -42,7 +43,8 @@ class CellPool:
         running: dict[Future[Outcome], int] = {}
         while True:
             for number, cell in islice(numbered, self._jobs - len(running)):
-                running[self._executor.submit(_run, cell)] = number
+                with _signals_held():
+                    running[self._executor.submit(_run, cell)] = number
             if not running:
                 return
             done, _ = wait(running, timeout=_ASK_SECONDS, return_when=FIRST_COMPLETED)
@@ -85,6 +87,17 @@ def cell_pool(jobs: int) -> Iterator[CellPool]:
         pool.close()
 
 
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Within, signals wait, and processes that begin have them blocked until they can say that they ignore them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS) if hasattr(signal, "pthread_sigmask") else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Worker:
     """What a process of the pool knows: when to stop, and that it has work."""
 
@@ -111,7 +124,7 @@ def _begin(stop: Any, numbers: Any) -> None:
     """Makes a process ready: it has one thread, leaves signals to its parent and ends with it."""
     global _worker
     numbers.put(os.getpid())
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     warnings.simplefilter("ignore", DataWarning)  # the parent has said it
     torch.set_num_threads(1)

@@ -19,13 +19,10 @@ class Records:
 
     def __iter__(self) -> Iterator[Record]:
         """All whole lines. One that was cut short counts as not written: its run is done again."""
-        return (record for _, record in self._lines() if record is not None)
+        return (record for _, record in self.numbered() if record is not None)
 
-    def broken_lines(self) -> list[int]:
-        """The numbers of the lines that are no records, the first being 1."""
-        return [number for number, record in self._lines() if record is None]
-
-    def _lines(self) -> Iterator[tuple[int, Record | None]]:
+    def numbered(self) -> Iterator[tuple[int, Record | None]]:
+        """All lines with their numbers, the first being 1; None stands for one that is no record."""
         if not self.path.exists():
             return
         for number, line in enumerate(self.path.read_bytes().splitlines(), start=1):
@@ -39,7 +36,15 @@ class Records:
         """Writes a line, through to the disk; what a killed writer left of a line is ended first."""
         line = json.dumps(record, sort_keys=True, allow_nan=False).encode() + b"\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.path.with_name(f".{self.path.name}.lock")), self.path.open("a+b") as file:
+        with FileLock(self.path.with_name(f".{self.path.name}.lock")):
+            try:
+                self._append(line)
+            except OSError as error:
+                error.filename = error.filename or str(self.path)
+                raise
+
+    def _append(self, line: bytes) -> None:
+        with self.path.open("a+b") as file:
             file.seek(0, os.SEEK_END)
             if file.tell() and not self._ends_a_line(file):
                 file.write(b"\n")

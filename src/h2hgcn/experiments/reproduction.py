@@ -25,7 +25,10 @@ _SPLIT_SEED = 1234
 
 @dataclass(frozen=True)
 class TableRun:
-    """One run of one cell of a table: a row, a column, a protocol, a seed and, with folds, a fold."""
+    """One run of one cell of a table: a row, a column, a protocol, a seed and, with folds, a fold.
+
+    ``choice`` is the number of its settings among those that the row has for the column.
+    """
 
     table: str
     row: Row
@@ -35,6 +38,7 @@ class TableRun:
     fold: int | None
     flags: Sections
     digest: str
+    choice: int = 0
 
     @property
     def key(self) -> tuple[str, int]:
@@ -44,7 +48,8 @@ class TableRun:
     @property
     def name(self) -> str:
         fold = "" if self.fold is None else f", fold {self.fold}"
-        return f"{self.row.name} on {self.column.id}, {self.protocol}{fold}, seed {self.seed}"
+        choice = f", choice {self.choice}" if self.choice else ""
+        return f"{self.row.name} on {self.column.id}, {self.protocol}{fold}{choice}, seed {self.seed}"
 
 
 def runs_of(
@@ -85,10 +90,12 @@ def _runs(table: str, row: Row, column: Column, protocol: str, seed: int) -> Ite
             split["fold"] = fold
         elif protocol == "clean":
             split["split_seed"] = _SPLIT_SEED + seed
-        flags = merged(
-            column.settings, {"task": split, "model": {"name": row.model}, "seed": seed}, row.settings_for(column)
-        )
-        yield TableRun(table, row, column, protocol, seed, fold, flags, read_experiment(flags).digest)
+        own = {"task": split, "model": {"name": row.model}, "seed": seed, "preset": protocol}
+        below = merged(column.settings, own)
+        for choice, settings in enumerate(row.settings_for(column)):
+            flags = merged(below, settings)
+            digest = read_experiment(flags).digest
+            yield TableRun(table, row, column, protocol, seed, fold, flags, digest, choice)
 
 
 def unfinished(runs: Sequence[TableRun], records: Records) -> list[TableRun]:
@@ -117,7 +124,7 @@ def cell_of(run: TableRun, records: Records, folder: Path, root: Path | None, wa
     """
     place = folder / f"{run.digest}-seed{run.seed}"
     elsewhere = partial(_is_recorded, records, run.key)
-    return Cell(run.flags, place, root=root, wait_seconds=wait_seconds, elsewhere=elsewhere)
+    return Cell(run.flags, place, root=root, scratch=True, wait_seconds=wait_seconds, elsewhere=elsewhere)
 
 
 def record_of(run: TableRun, outcome: Outcome) -> Record:

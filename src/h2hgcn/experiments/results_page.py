@@ -19,7 +19,8 @@ Written by `h2hgcn reproduce --write docs/results.md` from the records in `resul
 
 A cell has our mean ± deviation in per cent, the number of runs in brackets, and the paper's number after the stroke.
 `legacy` is the paper's protocol: one split, the seed of weights, negatives and dropout varied. `clean` varies the split
-with the seed. With folds, mean and deviation are over the folds, of each of which the mean over seeds is taken.
+with the seed. With folds, mean and deviation are over the folds, of each of which the mean over seeds is taken; where
+several settings are named, each fold chose among them on its own validation part.
 Settings are the presets of `h2hgcn train`, which say how they were chosen. "Highest known" is the highest number that
 we found reported by anybody, by whatever protocol.
 
@@ -55,6 +56,8 @@ def has_records(folder: Path) -> bool:
 
 def check_page(path: Path) -> None:
     """Raises if what is there was not written from records, and would be lost."""
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no file that a page could be written to; name another one")
     if path.exists():
         with path.open("rb") as file:
             start = file.read(len(_FIRST_LINES))
@@ -73,7 +76,8 @@ def shown(score: Score) -> str:
     """A score as it stands in a table."""
     deviation = "" if score.deviation is None else f" ± {score.deviation:.1f}"
     lost = f", {score.diverged} diverged" if score.diverged else ""
-    count = f"{len(score.values)} folds, {score.runs} runs" if score.has_folds else f"{score.runs}"
+    choices = f", {score.choices} settings" if score.choices > 1 else ""
+    count = f"{len(score.values)} folds, {score.runs} runs{choices}" if score.has_folds else f"{score.runs}"
     return f"{score.mean:.1f}{deviation} ({count}{lost})"
 
 

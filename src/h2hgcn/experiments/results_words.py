@@ -20,12 +20,15 @@ def words_of(scores: TableScores) -> Iterator[str]:
 
 
 def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> Iterator[str]:
+    if len(score.values) < column.folds:
+        yield f"H2H-GCN has {score.mean:.1f} on {len(score.values)} of {column.folds} folds, the others being missing."
+        return
     paper = ours.paper.get(column.id) if scores.protocol == "legacy" else None  # by other protocols it is another task
     yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, paper, column.other_task)}."
     if column.tried and paper is not None and score.mean < paper:
         yield f"{column.tried.rstrip('.')}."
     others = [(row, scores.of(row, column)) for row in scores.rows if row.name != OURS]
-    found = [(row, other) for row, other in others if other is not None]
+    found = [(row, other) for row, other in others if other is not None and len(other.values) >= column.folds]
     if found:
         best, other = max(found, key=lambda pair: pair[1].mean)
         kind = " (Euclidean)" if best.model != OURS and ENCODERS[best.model].space == "euclidean" else ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from h2hgcn.experiments.averages import mean_by_name
+from h2hgcn.experiments.fold_choices import chosen_records
 from h2hgcn.experiments.records import Record
 from h2hgcn.experiments.reproduction import runs_of
 from h2hgcn.experiments.table_records import usable
@@ -15,12 +16,14 @@ from h2hgcn.experiments.tables import Column, PaperTable, Row
 class Score:
     """Test metrics in per cent by seed; with folds by fold, averaged over seeds. ``runs`` counts them all.
 
-    ``megabytes`` is the largest peak of a run, if it was measured.
+    ``choices`` is the number of settings among which each fold chose. ``megabytes`` is the largest peak of a run, if it
+    was measured.
     """
 
     by_seed: dict[int, float]
     runs: int
     has_folds: bool = False
+    choices: int = 1
     diverged: int = 0
     seconds: float = 0.0
     megabytes: float | None = None
@@ -84,20 +87,25 @@ def table_scores(table: PaperTable, records: Iterable[Record], protocol: str) ->
                 # two rows may have the same settings, and then the same runs: a variant may be what was chosen; so may
                 # two protocols, for one of the seeds
                 runs = runs_of(table, protocol, seeds[column.id], (column.id,), (row.name,))
-                own = {run.key: known[run.key] for run in runs if run.key in known}
+                own = {run.key: known[run.key] for run in runs if _counts(known.get(run.key), row, protocol)}
                 holding |= own
-                found = list(own.values())
-                score = _score(found, column)
+                found = chosen_records(runs, own)
+                score = _score(found, column, len(row.settings_for(column)))
                 if score is not None:
                     scores[row.name, column.id] = score
-                elif found:
-                    lost[row.name, column.id] = len(found)
+                elif diverged := sum(record["status"] == "diverged" for record in found):
+                    lost[row.name, column.id] = diverged
         means = mean_by_name(record.get("trivial") or {} for record in holding.values())
         trivial[column.id] = {name: 100 * score for name, score in means.items()}
     return TableScores(table, protocol, scores, trivial, lost)
 
 
-def _score(records: list[Record], column: Column) -> Score | None:
+def _counts(record: Record | None, row: Row, protocol: str) -> bool:
+    """A row that is not for a protocol has the runs that were asked for by it, not those that happen to be the same."""
+    return record is not None and (row.is_for(protocol) or record["protocol"] == protocol)
+
+
+def _score(records: list[Record], column: Column, choices: int) -> Score | None:
     finished = [
         record for record in records if record["status"] == "finished" and column.metric in record["metrics"]["test"]
     ]
@@ -108,6 +116,7 @@ def _score(records: list[Record], column: Column) -> Score | None:
         _by_fold(finished, column) if column.folds else {record["seed"]: _value(record, column) for record in finished},
         len(finished),
         column.folds > 0,
+        choices,
         sum(record["status"] == "diverged" for record in records),
         fmean(record["seconds"] for record in finished),
         max(peaks, default=None),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from h2hgcn.experiments.records import Record
+from h2hgcn.experiments.records import Record, Records
 
 _NEEDED: dict[str, Any] = {
     "hash": str, "seed": int, "column": str, "protocol": str, "fold": int | None, "status": str,
@@ -23,6 +23,11 @@ def usable(records: Iterable[Record]) -> list[Record]:
     return list(first.values())
 
 
+def unusable_lines(records: Records) -> list[int]:
+    """The numbers of the lines that are no records, or lack something."""
+    return [number for number, record in records.numbered() if record is None or not _is_whole(record)]
+
+
 def _is_whole(record: Record) -> bool:
     if not all(name in record and isinstance(record[name], kind) for name, kind in _NEEDED.items()):
         return False
@@ -37,6 +42,8 @@ def _has_results(record: Record) -> bool:
         _is_number(record.get("seconds"))
         and isinstance(metrics, dict)
         and _holds_numbers(metrics.get("test"))
+        and _holds_numbers(metrics.get("val"))
+        and record.get("selection") in metrics["val"].keys() & metrics["test"].keys()
         and (record.get("trivial") is None or _holds_numbers(record["trivial"]))
         and (peak is None or _is_number(peak))
     )

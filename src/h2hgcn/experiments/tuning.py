@@ -13,13 +13,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, PlaceError
 from h2hgcn.experiments.cells import Cell, Outcome
 from h2hgcn.experiments.config import Experiment, read_experiment
 from h2hgcn.experiments.proposals import propose, sections_of
 from h2hgcn.experiments.sections import Layer, Sections, merged
 from h2hgcn.experiments.spaces import Space
-from h2hgcn.training.folder import BusyFolderError
 
 if TYPE_CHECKING:
     import optuna
@@ -122,7 +121,7 @@ class Study:
             flags = merged(tuning.flags, sections_of(parameters), {"seed": seed})
             self._trials.append(trial)
             self._running[trial] += 1
-            yield Cell(flags, self._folder(trial) / f"seed{seed}", tuning.files, tuning.root)
+            yield Cell(flags, self._folder(trial) / f"seed{seed}", tuning.files, tuning.root, scratch=True)
 
     def _folder(self, trial: int) -> Path:
         return self._tuning.folder / "unfinished" / f"trial{trial}"
@@ -137,4 +136,4 @@ class Study:
 
 def _is_of_settings(error: Exception) -> bool:
     """Whether other settings may do better."""
-    return isinstance(error, DataError) and not isinstance(error, BusyFolderError)
+    return isinstance(error, DataError) and not isinstance(error, PlaceError)

@@ -11,7 +11,7 @@ import tomli_w
 from filelock import FileLock, Timeout
 
 from h2hgcn.atomic import atomic_write
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DamagedRunError, DataError, PlaceError
 from h2hgcn.models.pretrained import read_config
 from h2hgcn.training.older_runs import completed
 
@@ -30,7 +30,7 @@ _RESTORE = "restore it, or train again"
 _FREE = ("checkpoint_seconds", "workers")
 
 
-class BusyFolderError(DataError):
+class BusyFolderError(PlaceError):
     """Another process trains in the folder."""
 
 
@@ -65,7 +65,7 @@ class RunFolder:
         except OSError as error:
             if error.errno in (ENOSPC, EDQUOT, EIO):
                 raise
-            raise DataError(f"{self.path} cannot be written to ({error.strerror}); choose another folder") from error
+            raise PlaceError(f"{self.path} cannot be written to ({error.strerror}); choose another folder") from error
         try:
             yield
         finally:
@@ -87,7 +87,7 @@ class RunFolder:
         """The configuration, if it is of this version."""
         config = self._toml()
         if not isinstance(config.get("format"), int):
-            raise DataError(f"{self.config} is not that of a run, or damaged: it has no format; {_RESTORE}")
+            raise DamagedRunError(f"{self.config} is not that of a run, or damaged: it has no format; {_RESTORE}")
         if config["format"] != FORMAT:
             raise DataError(
                 f"{self.config} has the format {config['format']}, but this version of h2hgcn reads {FORMAT}; "
@@ -95,10 +95,10 @@ class RunFolder:
             )
         for name, kind in _KINDS.items():
             if name not in config:
-                raise DataError(f"{self.config} is damaged: it has no {name!r}; {_RESTORE}")
+                raise DamagedRunError(f"{self.config} is damaged: it has no {name!r}; {_RESTORE}")
             if not isinstance(config[name], kind):
                 wanted = "a section" if kind is dict else "a whole number"
-                raise DataError(f"{self.config} is damaged: {name} is {config[name]!r}, not {wanted}; {_RESTORE}")
+                raise DamagedRunError(f"{self.config} is damaged: {name} is {config[name]!r}, not {wanted}; {_RESTORE}")
         return config
 
     def _toml(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class RunFolder:
         try:
             return read_config(self.path)
         except DataError as error:
-            raise DataError(f"{error}; {_RESTORE}" if self.config.exists() else str(error)) from None
+            raise DamagedRunError(f"{error}; {_RESTORE}" if self.config.exists() else str(error)) from None
 
     def read_result(self) -> dict[str, Any] | None:
         """Metrics and more of a run that is over; None if it is not."""
@@ -117,7 +117,7 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise DataError(f"{self.result} is damaged ({error}); {self.made_anew(self.result)}") from None
+            raise DamagedRunError(f"{self.result} is damaged ({error}); {self.made_anew(self.result)}") from None
         return result
 
     def write_result(self, result: dict[str, Any]) -> None:
@@ -132,7 +132,7 @@ class RunFolder:
         try:
             return [json.loads(line) for line in lines]
         except ValueError as error:
-            raise DataError(
+            raise DamagedRunError(
                 f"{self.metrics} is damaged ({error}); a finished run goes without it if you delete it, another has "
                 "to begin anew with --force"
             ) from None
@@ -142,7 +142,7 @@ class RunFolder:
         file = self.metrics.open("ab")
         if file.tell() < length:
             file.close()
-            raise DataError(f"{self.metrics} is shorter than the checkpoint knows it; begin anew with --force")
+            raise DamagedRunError(f"{self.metrics} is shorter than the checkpoint knows it; begin anew with --force")
         file.truncate(length)
         file.seek(length)
         return file
@@ -161,17 +161,17 @@ class RunFolder:
         """Refuses a folder where a run has a file, before anything is deleted."""
         for file in (self.config, *self._files()):
             if file.is_dir():
-                raise DataError(f"{file} is a folder, where a run has a file; move it away, or choose another folder")
+                raise PlaceError(f"{file} is a folder, where a run has a file; move it away, or choose another folder")
 
     def _check_place(self) -> None:
         """Refuses what is no run before anything is written there."""
         if self.path.exists() and not self.path.is_dir():
-            raise DataError(f"{self.path} is a file; choose a folder for the run")
+            raise PlaceError(f"{self.path} is a file; choose a folder for the run")
         if not self.path.exists() or self.config.exists():
             return
         others = sorted(item.name for item in self.path.iterdir() if not item.name.startswith("."))
         if others:
-            raise DataError(f"{self.path} is not empty and not a run (it holds {others[0]}); choose another folder")
+            raise PlaceError(f"{self.path} is not empty and not a run (it holds {others[0]}); choose another folder")
 
     def _check_same(self, config: dict[str, Any]) -> None:
         differing = difference(completed(self.read_config()), completed(config))

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DamagedRunError
 from h2hgcn.tensor_files import Weights, part_of, read_tensors, write_tensors
 from h2hgcn.training.optimizers import StiefelOptimizer
 
@@ -62,7 +62,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: StiefelOptimizer) -
         if state.best and state.best_weights.keys() != model.state_dict().keys():
             raise KeyError("best")
     except (RuntimeError, KeyError, TypeError, ValueError) as error:
-        raise DataError(
+        raise DamagedRunError(
             f"{path} is of another model or other settings; train to another folder, or anew with --force"
         ) from error
     return state

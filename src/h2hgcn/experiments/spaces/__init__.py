@@ -14,6 +14,7 @@ from typing import Any
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.sections import Sections, merged, read_toml
+from h2hgcn.experiments.shared_settings import SPLIT
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.pretrained import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, option_types, suggestion
@@ -40,6 +41,9 @@ class Range:
     def is_whole(self) -> bool:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
+
+# Options of the task that say what is measured: trials which differ in them cannot be compared.
+_MEASURES = ("selection", *SPLIT)
 
 # By section and option.
 Space = dict[tuple[str, str], Choice | Range]
@@ -81,6 +85,8 @@ def _dimensions(
             raise DataError(f"{origin}: {section} is a section; write [{section}] and its options below")
         for name, values in options.items():
             where = f"{origin}: [{section}]"
+            if section == "task" and name in _MEASURES:
+                raise DataError(f"{where} {name}: all trials must have the same; give it with --set task.{name}=VALUE")
             dimension = _dimension(values, f"{where} {name}")
             ends = dimension.values if isinstance(dimension, Choice) else (dimension.low, dimension.high)
             for value in ends:

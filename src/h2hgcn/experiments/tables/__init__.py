@@ -39,7 +39,8 @@ class Row:
 
     ``settings`` make it a variant of the model, which needs an ``id`` of its own; ``columns`` and ``protocols`` are
     those that it is for, all if there are none. ``by_column`` has the settings of single columns, where the model was
-    tuned for each.
+    tuned for each. ``choices`` has other settings for columns with folds: each fold chooses one of them, or those
+    without, on its own validation part.
     """
 
     model: str
@@ -49,6 +50,7 @@ class Row:
     columns: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ()
     by_column: Mapping[str, Sections] = field(default_factory=dict)
+    choices: Mapping[str, Sequence[Sections]] = field(default_factory=dict)
     paper: Mapping[str, float] = field(default_factory=dict)
     source: str = "Dai et al. 2021"
 
@@ -56,8 +58,10 @@ class Row:
     def name(self) -> str:
         return self.id or self.model
 
-    def settings_for(self, column: Column) -> Sections:
-        return merged(self.settings, self.by_column.get(column.id, {}))
+    def settings_for(self, column: Column) -> list[Sections]:
+        """The settings that a run may have, all but one of which are ``choices``."""
+        own = merged(self.settings, self.by_column.get(column.id, {}))
+        return [own, *(merged(own, choice) for choice in self.choices.get(column.id, ()))]
 
     def has(self, column: Column) -> bool:
         return not self.columns or column.id in self.columns
