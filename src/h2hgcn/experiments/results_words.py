@@ -25,7 +25,7 @@ def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> 
         return
     paper = ours.paper.get(column.id) if scores.protocol == "legacy" else None  # by other protocols it is another task
     yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, paper, column.other_task)}."
-    if column.tried and paper is not None and score.mean < paper:
+    if column.tried and paper is not None and round(score.mean, 1) < paper:
         yield f"{column.tried.rstrip('.')}."
     others = [(row, scores.of(row, column)) for row in scores.rows if row.name != OURS]
     found = [(row, other) for row, other in others if other is not None and len(other.values) >= column.folds]
