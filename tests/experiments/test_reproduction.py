@@ -183,7 +183,7 @@ def test_lines_that_lack_something_are_left_out(tmp_path):
     wrong = (
         {"seed": "0"}, {"seed": -5}, {"seed": 10**8}, {"fold": "first"}, {"seconds": None}, {"peak_megabytes": "many"},
         {"metrics": {}}, {"metrics": {"test": {"accuracy": None}}}, {"metrics": {"test": {"accuracy": float("nan")}}},
-        {"trivial": [1]}, {"selection": "auc"}, {"metrics": {"test": {"accuracy": 0.7}}},
+        {"trivial": [1]}, {"selection": "auc"}, {"selection": ["accuracy"]}, {"metrics": {"test": {"accuracy": 0.7}}},
     )  # fmt: skip
     with (tmp_path / "table4.jsonl").open("a", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(line)}\n" for line in ({"seed": 0}, *({**whole, **part} for part in wrong)))

@@ -43,7 +43,7 @@ def _has_results(record: Record) -> bool:
         and isinstance(metrics, dict)
         and _holds_numbers(metrics.get("test"))
         and _holds_numbers(metrics.get("val"))
-        and record.get("selection") in metrics["val"].keys() & metrics["test"].keys()
+        and all(record.get("selection") in list(metrics[part]) for part in ("val", "test"))
         and (record.get("trivial") is None or _holds_numbers(record["trivial"]))
         and (peak is None or _is_number(peak))
     )
