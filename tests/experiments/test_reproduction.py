@@ -145,10 +145,12 @@ def test_scores_are_means_in_per_cent_of_the_settings_that_hold(tmp_path):
     runs = runs_of(table, "legacy", 3, ("dim3",), ("hgcn",))
     records = [finished(run, score) for run, score in zip(runs, (0.7, 0.72, 0.74), strict=True)]
     records.append(records[0] | {"hash": "of other settings", "metrics": {"test": {"accuracy": 0.1}}})
+    records[1] |= {"seconds": 9000.0, "peak_megabytes": 8.0}  # on a machine that was put to sleep
     score = table_scores(table, records, "legacy").scores["hgcn", "dim3"]
     assert score.mean == pytest.approx(72)
     assert score.deviation == pytest.approx(2)
     assert len(score.values) == 3
+    assert (score.seconds, score.megabytes) == (3.0, 8.0)
     for record in records:
         Records(tmp_path / "table4.jsonl").add(record)
     lines = table_lines(table, records, "legacy")

@@ -119,7 +119,7 @@ def _section(scores: TableScores) -> Iterator[str]:
     yield from (f"- {column.title}: {column.note}." for column in scores.columns if column.note)
     yield from (f"- The other numbers of {row.title} are of {row.source}." for row in scores.rows if _is_others(row))
     yield from (f"- {sentence}" for sentence in words_of(scores))
-    yield "\nSeconds of a run, and its largest peak memory in megabytes:\n"
+    yield "\nSeconds of a run, the median, and the largest peak memory in megabytes:\n"
     costs = [[row.title, *(_cost(scores, row, column) for column in scores.columns)] for row in scores.rows]
     yield from _markdown(header, costs)
     yield ""

@@ -156,7 +156,12 @@ DATASETS = {
         _synthetic,
     ),
     "dd": NamedDataset(
-        "proteins, enzymes or not (large graphs)", "1,178 graphs", ("gc",), partial(_tu, "dd"), tu_files("dd")
+        "proteins, enzymes or not (large graphs)",
+        "1,178 graphs",
+        ("gc",),
+        partial(_tu, "dd"),
+        tu_files("dd"),
+        {"gc": "fair-comparison"},
     ),
     "proteins": NamedDataset(
         "proteins, enzymes or not",
