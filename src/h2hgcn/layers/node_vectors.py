@@ -1,33 +1,123 @@
-"""A learnt vector or point for each node of one graph."""
+"""A learnt vector or point for each node of one graph: the input of encoders, or all there is of shallow ones."""
 
 from typing import Any
 
 import geoopt
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from h2hgcn.geometry import lorentz, poincare
-from h2hgcn.layers.arguments import check_sizes
+from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.layers.arguments import check_shares, check_sizes
+from h2hgcn.layers.feature_linear import FeatureLinear, feature_dropout
 
 # Nickel and Kiela (2017, section 3.1) begin this close to the origin, in each coordinate.
 _START = 1e-3
 
 
 class NodeVectors(nn.Module):
-    """Euclidean vectors ``(num_nodes, dim)``, of length about 1 at first."""
+    """A learnt Euclidean vector for each node of one graph, of length about 1 at the start.
 
-    def __init__(self, num_nodes: int, dim: int) -> None:
+    Args:
+        num_nodes, dim: Shape of the vectors.
+        dropout: Of the vectors' entries.
+
+    With ``sparse_gradients``, which sampled training sets, the gradient has rows for the nodes of a batch only.
+    """
+
+    def __init__(
+        self,
+        num_nodes: int | None,
+        dim: int,
+        dropout: float = 0.0,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         check_sizes(dim=dim)
-        check_num_nodes(num_nodes)
-        self.weight = nn.Parameter(torch.empty(num_nodes, dim))
+        check_shares(vector_dropout=dropout)
+        self.weight = nn.Parameter(torch.empty(check_num_nodes(num_nodes), dim, device=device, dtype=dtype))
+        self.dropout = dropout
+        self.sparse_gradients = False
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
 
-    def forward(self) -> Tensor:
-        return self.weight.clone()  # so that what becomes of the weight does not become of the result
+    def forward(self, nodes: Tensor | slice | None = None, adjacency: Adjacency | None = None) -> Tensor:
+        """Vectors of all nodes in order, or of ``nodes``.
+
+        ``nodes`` are numbers of training nodes, one for each row of ``adjacency``; -1 stands for a new node, which gets
+        the mean of its neighbors' vectors, or 0 if no path of new nodes leads to a known one.
+        """
+        return F.dropout(self._rows(nodes, adjacency), self.dropout, self.training)
+
+    def _rows(self, nodes: Tensor | slice | None, adjacency: Adjacency | None) -> Tensor:
+        if nodes is None:
+            return self.weight.clone()  # in-place changes of the result must not reach the weight
+        if isinstance(nodes, slice):
+            return self.weight[nodes]
+        nodes = nodes.to(self.weight.device)
+        if adjacency is None or not bool((nodes < 0).any()):
+            return F.embedding(nodes, self.weight, sparse=self.sparse_gradients)
+        return _spread(F.embedding(nodes.clamp_min(0), self.weight), nodes >= 0, adjacency)
+
+
+def _spread(vectors: Tensor, known: Tensor, adjacency: Adjacency) -> Tensor:
+    """Gives new nodes the mean of their neighbors' vectors, along edges of either direction, step by step."""
+    vectors = vectors * known.unsqueeze(1)
+    ends = adjacency.edges(self_loops=False)[0]
+    sources, targets = torch.cat([ends, ends.flip(0)], dim=1)
+    while True:
+        sends = known[sources] & ~known[targets]
+        reached, senders = targets[sends], sources[sends]
+        if not len(reached):
+            return vectors
+        counts = torch.bincount(reached, minlength=len(known)).unsqueeze(1)
+        sums = torch.zeros_like(vectors).index_add(0, reached, vectors[senders])
+        vectors = torch.where(counts > 0, sums / counts.clamp_min(1), vectors)
+        known = known | (counts > 0).squeeze(1)
+
+
+class VectorStem(nn.Module):
+    """``W x_i + b + v_i``: a linear map of a node's features plus its learnt vector, the input of the first layer.
+
+    Args:
+        in_features, dim: Number of features, and width of the result.
+        num_nodes, vector_dropout: Of the ``NodeVectors``.
+        feature_dropout: Of the features.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_nodes: int | None,
+        vector_dropout: float = 0.0,
+        feature_dropout: float = 0.0,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.linear = FeatureLinear(in_features, dim, device=device, dtype=dtype)
+        self.vectors = NodeVectors(num_nodes, dim, vector_dropout, device=device, dtype=dtype)
+        self.feature_dropout = feature_dropout
+
+    def reset_parameters(self) -> None:
+        self.linear.reset_parameters()
+        self.vectors.reset_parameters()
+
+    def forward(self, x: Any, adjacency: Adjacency, nodes: Tensor | None = None) -> Tensor:
+        features: Tensor = self.linear(feature_dropout(x, self.feature_dropout, self.training))
+        return features + self.vectors(nodes, adjacency)
+
+
+def node_vectors_of(module: nn.Module) -> NodeVectors | None:
+    """The node vectors within a module, if it has any."""
+    return next((part for part in module.modules() if isinstance(part, NodeVectors)), None)
 
 
 class NodePoints(nn.Module):
@@ -57,9 +147,10 @@ class NodePoints(nn.Module):
         return lorentz.log_origin(poincare.to_lorentz(self.weight))
 
 
-def check_num_nodes(num_nodes: Any) -> None:
+def check_num_nodes(num_nodes: Any) -> int:
     if not isinstance(num_nodes, int) or num_nodes < 1:
         raise ValueError(f"num_nodes={num_nodes}: say how many nodes the graph has, each of which gets a vector")
+    return num_nodes
 
 
 def check_rows(x: Any, num_nodes: int) -> None:

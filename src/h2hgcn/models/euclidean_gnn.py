@@ -11,6 +11,7 @@ from h2hgcn.layers.adjacency import first_rows
 from h2hgcn.layers.arguments import check_features, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
+from h2hgcn.layers.node_vectors import VectorStem
 from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.sparse import sparse_matmul
@@ -27,6 +28,9 @@ class EuclideanGNN(Pretrained):
         num_layers: Number of layers.
         activation: Any activation that PyG knows by name, or None.
         feature_dropout, dropout: Of the input features, and of the vectors between layers.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+            linear map of its features before the first layer; see ``NodeVectors``.
+        vector_dropout: Of the node vectors.
     """
 
     name = "euclidean-gnn"
@@ -43,6 +47,9 @@ class EuclideanGNN(Pretrained):
         activation: str | None = "leaky_relu",
         feature_dropout: float = 0.0,
         dropout: float = 0.0,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        num_nodes: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -50,29 +57,41 @@ class EuclideanGNN(Pretrained):
         self.config = {
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
             "feature_dropout": feature_dropout, "dropout": dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout)
         self.in_features = in_features
         self.dim = dim
         self.activation = activation_resolver(activation) if activation else nn.Identity()
-        self.feature_dropout = feature_dropout
+        self.feature_dropout = 0.0 if node_vectors else feature_dropout
+        self.stem: VectorStem | None = None
+        if node_vectors:
+            self.stem = VectorStem(
+                in_features, dim, num_nodes, vector_dropout, feature_dropout, device=device, dtype=dtype
+            )
         self.dropout = dropout
         self.linears = nn.ModuleList(
             FeatureLinear(width, dim, bias=False, device=device, dtype=dtype)
-            for width in [in_features, *[dim] * (num_layers - 1)]
+            for width in [dim if node_vectors else in_features, *[dim] * (num_layers - 1)]
         )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws all weights anew."""
+        if self.stem is not None:
+            self.stem.reset_parameters()
         for linear in self.linears:
             nn.init.xavier_uniform_(linear.weight)  # type: ignore[arg-type]
 
-    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
         """Points ``(n, dim)`` of nodes with features ``x (n, in_features)``, dense or sparse."""
         check_features(x, self.in_features)
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        x = x if self.stem is None else self.stem(x, adjacency, nodes)
         hidden: Any = dropped_features(x, self.feature_dropout, self.training)
         for k, (linear, graph) in enumerate(zip(self.linears, adjacency.steps(len(self.linears)), strict=True)):
             if k:

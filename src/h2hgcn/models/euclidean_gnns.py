@@ -7,6 +7,7 @@ from torch import Tensor
 from h2hgcn.layers.adjacency import Adjacency, NeighborWeights
 from h2hgcn.layers.arguments import check_sizes
 from h2hgcn.layers.euclidean_convs import GATLayer, GCNLayer, SAGELayer, SGCLayer
+from h2hgcn.layers.node_vectors import VectorStem
 from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.stack import Stack, widths
@@ -18,16 +19,24 @@ class ConvolutionStack(Pretrained):
 
     space: Space = "euclidean"
     stack: Stack
+    stem: VectorStem | None
 
     def reset_parameters(self) -> None:
         self.stack.reset_parameters()
+        if self.stem is not None:
+            self.stem.reset_parameters()
 
-    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
         """Points ``(n, dim)`` of nodes with features ``x (n, in_features)``, dense or sparse.
 
-        ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned.
+        ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned; for
+        ``nodes`` see ``NodeVectors``.
         """
-        points: Tensor = self.stack(x, self._graphs(adjacency_of(edge_index, edge_weight, x.shape[0])))
+        adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        hidden = x if self.stem is None else self.stem(x, adjacency, nodes)
+        points: Tensor = self.stack(hidden, self._graphs(adjacency))
         return points
 
     def _graphs(self, adjacency: Adjacency) -> list[Adjacency]:
@@ -44,6 +53,9 @@ class GCN(ConvolutionStack):
         num_layers: Number of convolutions.
         neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``gcn_product``.
         activation, dropout, feature_dropout: See ``Stack``.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+            linear map of its features before the first layer; see ``NodeVectors``.
+        vector_dropout: Of the node vectors.
     """
 
     name = "gcn"
@@ -60,16 +72,25 @@ class GCN(ConvolutionStack):
         activation: str | None = "relu",
         dropout: float = 0.0,
         feature_dropout: float = 0.0,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        num_nodes: int | None = None,
     ) -> None:
         super().__init__()
         self.config = {
             "in_features": in_features, "dim": dim, "num_layers": num_layers,
             "neighbor_weights": neighbor_weights, "activation": activation, "dropout": dropout,
             "feature_dropout": feature_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         self.dim = dim
-        layers = [GCNLayer(*width, neighbor_weights) for width in widths(in_features, dim, num_layers)]
-        self.stack = Stack(layers, activation, dropout, feature_dropout)
+        self.stem = VectorStem(in_features, dim, num_nodes, vector_dropout, feature_dropout) if node_vectors else None
+        layers = [
+            GCNLayer(*width, neighbor_weights)
+            for width in widths(dim if node_vectors else in_features, dim, num_layers)
+        ]
+        self.stack = Stack(layers, activation, dropout, 0.0 if node_vectors else feature_dropout)
 
 
 class SAGE(ConvolutionStack):
@@ -80,6 +101,9 @@ class SAGE(ConvolutionStack):
         dim: Width of all layers and of the result.
         num_layers: Number of convolutions.
         activation, dropout, feature_dropout: See ``Stack``.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+            linear map of its features before the first layer; see ``NodeVectors``.
+        vector_dropout: Of the node vectors.
     """
 
     name = "sage"
@@ -95,15 +119,21 @@ class SAGE(ConvolutionStack):
         activation: str | None = "relu",
         dropout: float = 0.0,
         feature_dropout: float = 0.0,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        num_nodes: int | None = None,
     ) -> None:
         super().__init__()
         self.config = {
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
             "dropout": dropout, "feature_dropout": feature_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         self.dim = dim
-        layers = [SAGELayer(*width) for width in widths(in_features, dim, num_layers)]
-        self.stack = Stack(layers, activation, dropout, feature_dropout)
+        self.stem = VectorStem(in_features, dim, num_nodes, vector_dropout, feature_dropout) if node_vectors else None
+        layers = [SAGELayer(*width) for width in widths(dim if node_vectors else in_features, dim, num_layers)]
+        self.stack = Stack(layers, activation, dropout, 0.0 if node_vectors else feature_dropout)
 
 
 class GAT(ConvolutionStack):
@@ -117,6 +147,9 @@ class GAT(ConvolutionStack):
         out_heads: Of the last layer, which averages heads of width ``dim``.
         attention_dropout: Of the attention to neighbours.
         activation, dropout, feature_dropout: See ``Stack``.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+            linear map of its features before the first layer; see ``NodeVectors``.
+        vector_dropout: Of the node vectors.
     """
 
     name = "gat"
@@ -135,21 +168,27 @@ class GAT(ConvolutionStack):
         activation: str | None = "elu",
         dropout: float = 0.0,
         feature_dropout: float = 0.0,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        num_nodes: int | None = None,
     ) -> None:
         super().__init__()
         self.config = {
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "heads": heads, "out_heads": out_heads,
             "attention_dropout": attention_dropout, "activation": activation, "dropout": dropout,
             "feature_dropout": feature_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         check_sizes(heads=heads, out_heads=out_heads)
         if num_layers > 1 and dim % heads:
             raise ValueError(f"dim={dim} cannot be shared out among heads={heads}; choose a multiple")
         self.dim = dim
-        *hidden, (last, _) = widths(in_features, dim, num_layers)
+        self.stem = VectorStem(in_features, dim, num_nodes, vector_dropout, feature_dropout) if node_vectors else None
+        *hidden, (last, _) = widths(dim if node_vectors else in_features, dim, num_layers)
         layers = [GATLayer(width, dim // heads, heads, True, attention_dropout) for width, _ in hidden]
         layers.append(GATLayer(last, dim, out_heads, False, attention_dropout))
-        self.stack = Stack(layers, activation, dropout, feature_dropout)
+        self.stack = Stack(layers, activation, dropout, 0.0 if node_vectors else feature_dropout)
 
 
 class SGC(ConvolutionStack):
@@ -161,6 +200,9 @@ class SGC(ConvolutionStack):
         num_layers: Number of hops, ``K`` in the paper.
         neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``gcn_product``.
         feature_dropout: Of the features.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+            linear map of its features before the first layer; see ``NodeVectors``.
+        vector_dropout: Of the node vectors.
     """
 
     name = "sgc"
@@ -175,15 +217,22 @@ class SGC(ConvolutionStack):
         *,
         neighbor_weights: NeighborWeights = "symmetric",
         feature_dropout: float = 0.0,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        num_nodes: int | None = None,
     ) -> None:
         super().__init__()
         self.config = {
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "neighbor_weights": neighbor_weights,
             "feature_dropout": feature_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         self.dim = dim
-        self.stack = Stack([SGCLayer(in_features, dim, num_layers, neighbor_weights)], None, 0.0, feature_dropout)
+        self.stem = VectorStem(in_features, dim, num_nodes, vector_dropout, feature_dropout) if node_vectors else None
+        layer = SGCLayer(dim if node_vectors else in_features, dim, num_layers, neighbor_weights)
+        self.stack = Stack([layer], None, 0.0, 0.0 if node_vectors else feature_dropout)
 
     def _graphs(self, adjacency: Adjacency) -> list[Adjacency]:
         return [adjacency]  # all hops are in one layer

@@ -16,6 +16,7 @@ from h2hgcn.layers.arguments import check_features, check_shares
 from h2hgcn.layers.features import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.layers.h2h_conv import H2HConv
 from h2hgcn.layers.kernels import exp_origin_parts
+from h2hgcn.layers.node_vectors import NodeVectors
 from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.varied_conv import VariedConv, check_variant
@@ -44,6 +45,9 @@ class H2HGCN(Pretrained):
         weights: Of the convolutions: ``"stiefel"``, as in the paper, or, to measure what that is worth, ``"fixed"`` at
             their random start, or ``"free"``, without any constraint; see ``VariedConv``.
         aggregation: ``"midpoint"``, as in the paper, or ``"tangent"``, a mean in the tangent space at the origin.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt tangent vector,
+            added to what the stem makes of its features before the exponential map; see ``NodeVectors``.
+        vector_dropout: Of the node vectors.
     """
 
     name = "h2h-gcn"
@@ -70,6 +74,9 @@ class H2HGCN(Pretrained):
         learn_curvature: bool = False,
         weights: str = "stiefel",
         aggregation: str = "midpoint",
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        num_nodes: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -80,8 +87,12 @@ class H2HGCN(Pretrained):
             "stem_activation": stem_activation, "tied": tied, "feature_dropout": feature_dropout, "dropout": dropout,
             "max_tangent_norm": max_tangent_norm, "curvature": curvature, "learn_curvature": learn_curvature,
             "weights": weights, "aggregation": aggregation,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         _check_arguments(in_features, dim, num_layers, stem, tied, max_tangent_norm, curvature)
+        if node_vectors and not stem:
+            raise ValueError("node_vectors=True needs stem=True, which maps the features to vectors of the same width")
         check_shares(dropout=dropout, feature_dropout=feature_dropout)
         self.in_features = in_features
         self.dim = dim
@@ -92,6 +103,9 @@ class H2HGCN(Pretrained):
         self.max_tangent_norm = max_tangent_norm
         self.stem = nn.Linear(in_features, dim, device=device, dtype=dtype) if stem else None
         self.stem_activation = activation_resolver(stem_activation) if stem and stem_activation else nn.Identity()
+        self.vectors: NodeVectors | None = None
+        if node_vectors:
+            self.vectors = NodeVectors(num_nodes, dim, vector_dropout, device=device, dtype=dtype)
         widths = [dim if stem else in_features, *[dim] * num_layers]
         check_variant(weights, aggregation)
         options: dict[str, Any] = {"negative_slope": negative_slope, "device": device, "dtype": dtype}
@@ -106,7 +120,7 @@ class H2HGCN(Pretrained):
 
     def reset_parameters(self) -> None:
         """Draws all weights anew; the curvature stays."""
-        for module in (self.stem, *self.convs):
+        for module in (self.stem, self.vectors, *self.convs):
             if module is not None:
                 module.reset_parameters()
 
@@ -125,13 +139,17 @@ class H2HGCN(Pretrained):
         """The factor from distances between the points, which lie at curvature -1, to those at curvature ``-c``."""
         return (-0.5 * self.log_curvature).exp()
 
-    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
         """Points ``(n, dim + 1)`` of nodes with features ``x (n, in_features)``, dense or sparse (torch or SciPy).
 
-        ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned.
+        ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned; for
+        ``nodes`` see ``NodeVectors``.
         """
-        time, space = self.origin_map(x)
-        adjacency = adjacency_of(edge_index, edge_weight, len(time))
+        check_features(x, self.in_features)
+        adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        time, space = self.origin_map(x, None if self.vectors is None else self.vectors(nodes, adjacency))
         *convs, last = self.all_convs()
         *graphs, graph = adjacency.steps(self.num_layers)
         for conv, part in zip(convs, graphs, strict=True):
@@ -143,11 +161,14 @@ class H2HGCN(Pretrained):
         """The convolution of each layer; tied ones are one and the same."""
         return list(self.convs) * self.num_layers if self.tied else list(self.convs)
 
-    def tangents(self, x: Any) -> Tensor:
-        """The vectors ``(n, dim)`` that enter the exponential map, before they are capped."""
+    def tangents(self, x: Any, vectors: Tensor | None = None) -> Tensor:
+        """The vectors ``(n, dim)`` that enter the exponential map, before they are capped: those of the features, plus
+        node ``vectors``.
+        """
         hidden = self._stem_output(x)
         self._check_finite(hidden, x)
         hidden = F.dropout(self.stem_activation(hidden), self.dropout, self.training).to(self.log_curvature.dtype)
+        hidden = hidden if vectors is None else hidden + vectors
         tangent = hidden * (0.5 * self.log_curvature).exp()
         self._check_finite(tangent, x)
         return tangent
@@ -162,10 +183,12 @@ class H2HGCN(Pretrained):
         hidden: Tensor = self.stem(features)
         return hidden
 
-    def origin_map(self, x: Any) -> tuple[Tensor, Tensor]:
-        """The points of the features, as time and space; in the usual case with the activation in the same pass."""
-        if not self._goes_straight():
-            tangent = self.tangents(x)
+    def origin_map(self, x: Any, vectors: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The points of the features and node ``vectors``, as time and space; in the usual case with the activation in
+        the same pass.
+        """
+        if vectors is not None or not self._goes_straight():
+            tangent = self.tangents(x, vectors)
             return exp_origin_parts(tangent, self._bound(tangent.dtype))
         hidden = self._stem_output(x).to(self.log_curvature.dtype)
         time, space = exp_origin_parts(hidden, self._bound(hidden.dtype), isinstance(self.stem_activation, nn.ReLU))
@@ -180,11 +203,11 @@ class H2HGCN(Pretrained):
         return isinstance(self.stem_activation, (nn.ReLU, nn.Identity)) and self.has_unit_curvature
 
     @torch.no_grad()
-    def share_at_bound(self, x: Any) -> float:
+    def share_at_bound(self, x: Any, nodes: Tensor | None = None) -> float:
         """The share of nodes whose vector is as long as the cap or longer: they lose their length, and much of their
         meaning.
         """
-        tangent = self.tangents(x)
+        tangent = self.tangents(x, None if self.vectors is None else self.vectors(nodes))
         return float((tangent.norm(dim=1) >= self._bound(tangent.dtype)).double().mean())
 
     def extra_repr(self) -> str:

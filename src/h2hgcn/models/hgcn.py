@@ -12,6 +12,7 @@ from h2hgcn.layers.adjacency import first_rows
 from h2hgcn.layers.arguments import check_features, check_manifold, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.hgcn_conv import HGCNConv
+from h2hgcn.layers.node_vectors import VectorStem
 from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.tangent import points_of, unit_length
@@ -40,6 +41,9 @@ class HGCN(Pretrained):
         feature_dropout, dropout, weight_dropout: Of the input features, of the vectors between layers, and, as in the
             authors' code, of the weights.
         curvature, learn_curvature: ``c > 0`` that all layers start with, and whether they learn their own.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+            linear map of its features before the first layer; see ``NodeVectors``.
+        vector_dropout: Of the node vectors.
     """
 
     name = "hgcn"
@@ -64,6 +68,9 @@ class HGCN(Pretrained):
         weight_dropout: float = 0.0,
         curvature: float = 1.0,
         learn_curvature: bool = True,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        num_nodes: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -73,6 +80,8 @@ class HGCN(Pretrained):
             "activation": activation, "bias": bias, "neighbor_weights": neighbor_weights, "attention": attention,
             "local_aggregation": local_aggregation, "feature_dropout": feature_dropout, "dropout": dropout,
             "weight_dropout": weight_dropout, "curvature": curvature, "learn_curvature": learn_curvature,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout, weight_dropout=weight_dropout)
@@ -81,7 +90,12 @@ class HGCN(Pretrained):
         self.in_features = in_features
         self.dim = dim
         self.space = check_manifold(manifold)
-        self.feature_dropout = feature_dropout
+        self.feature_dropout = 0.0 if node_vectors else feature_dropout
+        self.stem: VectorStem | None = None
+        if node_vectors:
+            self.stem = VectorStem(
+                in_features, dim, num_nodes, vector_dropout, feature_dropout, device=device, dtype=dtype
+            )
         self.dropout = dropout
         self.activation = activation_resolver(activation) if activation else nn.Identity()
         self.convs = nn.ModuleList(
@@ -89,13 +103,15 @@ class HGCN(Pretrained):
                 width, dim, bias=bias, neighbor_weights=neighbor_weights, attention=attention,
                 local_aggregation=local_aggregation, weight_dropout=weight_dropout, device=device, dtype=dtype,
             )
-            for width in [in_features, *[dim] * (num_layers - 1)]
+            for width in [dim if node_vectors else in_features, *[dim] * (num_layers - 1)]
         )  # fmt: skip
         start = torch.full((num_layers + 1,), math.log(curvature), device=device, dtype=dtype)
         self.log_curvatures = nn.Parameter(start, requires_grad=learn_curvature)
 
     def reset_parameters(self) -> None:
         """Draws all weights anew, and brings the curvatures back to where they start."""
+        if self.stem is not None:
+            self.stem.reset_parameters()
         for conv in self.convs:
             conv.reset_parameters()  # type: ignore[operator]
         nn.init.constant_(self.log_curvatures, math.log(self.config["curvature"]))
@@ -110,12 +126,15 @@ class HGCN(Pretrained):
         """The factor from distances between the points, which lie at curvature -1, to those of the last space."""
         return (-0.5 * self.log_curvatures[-1]).exp()
 
-    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
         """Points of nodes with features ``x (n, in_features)``, dense or sparse: ``(n, dim + 1)`` on the hyperboloid,
         ``(n, dim)`` in the ball.
         """
         check_features(x, self.in_features)
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        x = x if self.stem is None else self.stem(x, adjacency, nodes)
         *scales, last_scale = (unit_length(self.space) * (0.5 * self.log_curvatures).exp()).unbind()
         vectors: Any = dropped_features(x, self.feature_dropout, self.training)
         graphs = adjacency.steps(len(self.convs))

@@ -13,6 +13,7 @@ from h2hgcn.layers.arguments import check_features, check_manifold, check_shares
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.kernels import exp_origin_parts
+from h2hgcn.layers.node_vectors import VectorStem
 from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.sparse import sparse_matmul
@@ -34,6 +35,9 @@ class HGNN(Pretrained):
             are half as long in the ball.
         activation, negative_slope: One that keeps the Poincaré ball, see ``H2HConv``.
         feature_dropout, dropout: Of the input features, and of the vectors between layers.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+            linear map of its features before the first layer; see ``NodeVectors``.
+        vector_dropout: Of the node vectors.
     """
 
     name = "hgnn"
@@ -52,6 +56,9 @@ class HGNN(Pretrained):
         negative_slope: float = 0.01,
         feature_dropout: float = 0.0,
         dropout: float = 0.0,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        num_nodes: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -60,6 +67,8 @@ class HGNN(Pretrained):
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "manifold": manifold,
             "activation": activation, "negative_slope": negative_slope, "feature_dropout": feature_dropout,
             "dropout": dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout)
@@ -67,25 +76,35 @@ class HGNN(Pretrained):
         self.dim = dim
         self.space = check_manifold(manifold)
         self.activation = resolve_activation(activation, negative_slope)
-        self.feature_dropout = feature_dropout
+        self.feature_dropout = 0.0 if node_vectors else feature_dropout
+        self.stem: VectorStem | None = None
+        if node_vectors:
+            self.stem = VectorStem(
+                in_features, dim, num_nodes, vector_dropout, feature_dropout, device=device, dtype=dtype
+            )
         self.dropout = dropout
         self.linears = nn.ModuleList(
             FeatureLinear(width, dim, bias=False, device=device, dtype=dtype)
-            for width in [in_features, *[dim] * (num_layers - 1)]
+            for width in [dim if node_vectors else in_features, *[dim] * (num_layers - 1)]
         )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draws all weights anew."""
+        if self.stem is not None:
+            self.stem.reset_parameters()
         for linear in self.linears:
             nn.init.xavier_uniform_(linear.weight)  # type: ignore[arg-type]
 
-    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
         """Points of nodes with features ``x (n, in_features)``, dense or sparse: ``(n, dim + 1)`` on the hyperboloid,
         ``(n, dim)`` in the ball. Vectors longer than ``layer_radius`` are shortened to it.
         """
         check_features(x, self.in_features)
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        x = x if self.stem is None else self.stem(x, adjacency, nodes)
         unit, (first, *others) = unit_length(self.space), self.linears
         messages = first(dropped_features(x, self.feature_dropout, self.training))
         start, *graphs = adjacency.steps(len(self.linears))

@@ -12,6 +12,7 @@ from h2hgcn.layers.arguments import check_features, check_shares, check_sizes
 from h2hgcn.layers.boosted_linear import BoostedLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.midpoint import midpoint
+from h2hgcn.layers.node_vectors import VectorStem
 from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.tangent import in_coordinates
@@ -33,6 +34,9 @@ class HyboNet(Pretrained):
         neighbor_weights: ``"uniform"`` or ``"symmetric"``, see ``H2HConv``.
         feature_dropout, dropout: Of the input features, and of the coordinates that enter a layer.
         scale, min_time: Of the linear layers, see ``BoostedLinear``.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+            linear map of its features before the first layer; see ``NodeVectors``.
+        vector_dropout: Of the node vectors.
     """
 
     name = "hybonet"
@@ -52,6 +56,9 @@ class HyboNet(Pretrained):
         dropout: float = 0.0,
         scale: float = 10.0,
         min_time: float = 1.1,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        num_nodes: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -60,29 +67,43 @@ class HyboNet(Pretrained):
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
             "neighbor_weights": neighbor_weights, "feature_dropout": feature_dropout, "dropout": dropout,
             "scale": scale, "min_time": min_time,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout)
         self.in_features = in_features
         self.dim = dim
         self.neighbor_weights = check_neighbor_weights(neighbor_weights)
-        self.feature_dropout = feature_dropout
+        self.feature_dropout = 0.0 if node_vectors else feature_dropout
+        self.stem: VectorStem | None = None
+        if node_vectors:
+            self.stem = VectorStem(
+                in_features, dim, num_nodes, vector_dropout, feature_dropout, device=device, dtype=dtype
+            )
         activate = activation_resolver(activation) if activation else None
         shared: dict[str, Any] = {"scale": scale, "min_time": min_time, "device": device, "dtype": dtype}
         self.linears = nn.ModuleList(
-            BoostedLinear(dim if k else in_features, dim, activate if k else None, dropout=dropout, **shared)
+            BoostedLinear(
+                dim if k or node_vectors else in_features, dim, activate if k else None, dropout=dropout, **shared
+            )
             for k in range(num_layers)
         )
 
     def reset_parameters(self) -> None:
         """Draws all weights anew."""
+        if self.stem is not None:
+            self.stem.reset_parameters()
         for linear in self.linears:
             linear.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
         """Points ``(n, dim + 1)`` of nodes with features ``x (n, in_features)``, dense or sparse."""
         check_features(x, self.in_features)
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        x = x if self.stem is None else self.stem(x, adjacency, nodes)
         first, *others = self.linears
         time, space = first.of_features(dropped_features(x, self.feature_dropout, self.training))  # type: ignore[operator]
         start, *graphs = adjacency.steps(len(self.linears))

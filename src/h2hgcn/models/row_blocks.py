@@ -24,11 +24,15 @@ def can_go_by_blocks(encoder: Any) -> bool:
 
 
 def points_by_blocks(
-    encoder: H2HGCN, features: Callable[[slice], Any], adjacency: Adjacency, block: int = BLOCK
+    encoder: H2HGCN,
+    features: Callable[[slice], Any],
+    adjacency: Adjacency,
+    block: int = BLOCK,
+    nodes: Tensor | None = None,
 ) -> Tensor:
     """What ``encoder(x, adjacency)`` gives, to rounding, in evaluation mode."""
     points = encoder.log_curvature.new_empty(adjacency.num_nodes, encoder.dim + 1)
-    for rows, part in point_blocks(encoder, features, adjacency, block):
+    for rows, part in point_blocks(encoder, features, adjacency, block, nodes):
         points[rows] = part
     return points
 
@@ -39,6 +43,7 @@ def point_blocks(
     features: Callable[[slice], Any],
     adjacency: Adjacency,
     block: int = BLOCK,
+    nodes: Tensor | None = None,
     allocate: Allocate | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Iterator[tuple[slice, Tensor]]:
@@ -46,6 +51,7 @@ def point_blocks(
 
     Args:
         features: Gives the features of a range of nodes.
+        nodes: Of the training graph, one for each row, if the encoder has ``NodeVectors``; None for all in order.
         allocate: Makes the room for a layer of so many nodes and coordinates, which may be a file; else memory is.
         progress: Is told how many of all rows of all layers are done.
     """
@@ -55,8 +61,9 @@ def point_blocks(
     total = count * (encoder.num_layers + 1)
     *convs, last = encoder.all_convs()
     time, space = unit.new_empty(count), new_layer(count, [*convs, last][0].in_dim)
+    vectors = None if encoder.vectors is None else encoder.vectors(nodes, adjacency)
     for rows in blocks:
-        time[rows], space[rows] = encoder.origin_map(features(rows))
+        time[rows], space[rows] = encoder.origin_map(features(rows), None if vectors is None else vectors[rows])
         progress(rows.stop, total)
     for number, conv in enumerate(convs, 1):
         matrix = adjacency.matrix(conv.neighbor_weights, space.dtype)

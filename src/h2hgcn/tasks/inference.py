@@ -19,9 +19,9 @@ from h2hgcn.tasks.scaling import ScaledFeatures
 
 
 @torch.no_grad()
-def encode_nodes(model: Model, data: Any, task_name: str, in_features: int) -> Tensor:
-    """Points of all nodes of a graph, known or new; all of its edges carry messages."""
-    return all_points(model, *encoder_inputs(model, data, task_name, in_features))
+def encode_nodes(model: Model, data: Any, task_name: str, in_features: int, nodes: Tensor | None = None) -> Tensor:
+    """Points of all nodes of a graph, known or new; all of its edges carry messages. For ``nodes`` see ``encoded``."""
+    return all_points(model, *encoder_inputs(model, data, task_name, in_features), nodes)
 
 
 def encoder_inputs(model: Model, data: Any, task_name: str, in_features: int) -> tuple[ScaledFeatures, Adjacency]:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from h2hgcn.errors import DataError
+from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.layers.spaces import check_space
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks.problem import Model, Problem
@@ -31,6 +32,8 @@ def build_model(
             built = problem.build(_encoder(model, problem))
         except (ValueError, TypeError) as error:
             raise DataError(f"the model cannot be made: {error}") from error
+    if node_vectors_of(built.encoder) is not None and not hasattr(problem, "graph"):
+        raise DataError("node vectors belong to the nodes of one graph; leave node_vectors out for a collection")
     problem.to(device)
     return built.to(device, settings.torch_dtype())
 

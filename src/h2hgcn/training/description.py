@@ -31,7 +31,7 @@ def describe(
 ) -> dict[str, Any]:
     """Everything needed to run it again, as TOML can hold it."""
     facts = {"in_features": problem.in_features}
-    if "num_nodes" in getattr(encoder, "config", {}):
+    if getattr(encoder, "config", {}).get("num_nodes") is not None:
         facts["num_nodes"] = problem.num_nodes
     if problem.num_classes is not None:
         facts |= {"num_classes": problem.num_classes, "classes": class_names(data, problem.num_classes)}

@@ -17,6 +17,7 @@ from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
+from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.tasks.problem import Model, Problem, Task
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.batching import plan_batches
@@ -100,6 +101,9 @@ def fit(
     ):
         plan = plan_batches(settings, problem, built.encoder, built.dim, ranks)
         plan.arrange(problem)
+        vectors = node_vectors_of(built.encoder)
+        if vectors is not None:
+            vectors.sparse_gradients = plan.sampling is not None
         if on_plan is not None:
             on_plan(plan.reason)
         training = _Training(problem, built, settings, seed, on_epoch, should_stop, ranks)
@@ -138,8 +142,9 @@ class _Training:
         self.problem, self.model, self.settings, self.seed = problem, model, settings, seed
         self.on_epoch, self.should_stop = on_epoch, should_stop
         self.optimizer: StiefelOptimizer = build_optimizer(
-            model, settings.lr, settings.stiefel_lr, settings.weight_decay, settings.stiefel_method
-        )
+            model, settings.lr, settings.stiefel_lr, settings.weight_decay, settings.stiefel_method,
+            settings.vector_lr, settings.vector_weight_decay,
+        )  # fmt: skip
         self.state = TrainingState()
         self.history: list[dict[str, Any]] = []
         self.folder: RunFolder | None = None

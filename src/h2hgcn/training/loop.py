@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch.nn.utils import get_total_norm
 
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.tasks.problem import Metrics, Model, Problem
@@ -118,16 +118,29 @@ def run_epoch(
         loss.backward()
         loss = ranks.add_up(parameters, loss.detach(), getattr(batch, "share", 1.0))
         ranks.agree_on(measured)
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        gradients = gradient_values(parameters)
         norm = get_total_norm(gradients)
         _check_finite("the norm of the gradient", norm)
         if settings.clip_norm is not None:
-            clip_grads_with_norm_(parameters, settings.clip_norm, norm)
+            shrink = (settings.clip_norm / norm.clamp_min(settings.clip_norm)).to(norm.dtype)
+            for gradient in gradients:
+                gradient.mul_(shrink)
         optimizer.step()
         losses.append(loss.detach())
         del batch, loss  # before the next is made: a large one, and all that hangs on its loss
         give_back()
     return float(torch.stack(losses).mean())
+
+
+def gradient_values(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
+    """The numbers of all gradients, those of sparse ones without repeated rows; writing to them changes gradients."""
+    values = []
+    for parameter in parameters:
+        if parameter.grad is not None and parameter.grad.is_sparse:
+            parameter.grad = parameter.grad.coalesce()
+        if parameter.grad is not None:
+            values.append(parameter.grad._values() if parameter.grad.is_sparse else parameter.grad)
+    return values
 
 
 def running_statistics(model: nn.Module) -> list[Tensor]:

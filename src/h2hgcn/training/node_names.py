@@ -52,6 +52,16 @@ class NodeNames:
             raise DataError(f"{where}: there is no node {name} in the graph; {self._nearest(name, ordered)}")
         return self._order[places].reshape(wanted.shape)
 
+    def known(self, ids: NDArray[Any]) -> NDArray[np.int64]:
+        """The numbers of nodes that are named by id, -1 for those that are not in the graph."""
+        if self.ids.dtype.kind == "U":
+            ids = ids.astype(np.str_)
+        elif ids.dtype.kind == "U":
+            return np.full(len(ids), -1)
+        ordered = self.ids[self._order]
+        places = np.searchsorted(ordered, ids).clip(max=len(ordered) - 1)
+        return np.where(ordered[places] == ids, self._order[places], -1)
+
     @staticmethod
     def _nearest(name: Any, ordered: NDArray[Any]) -> str:
         """What may have been meant, or which ids there are."""

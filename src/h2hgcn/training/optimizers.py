@@ -8,19 +8,27 @@ import torch
 from torch import nn
 from torch.optim import Adam, Optimizer
 
+from h2hgcn.layers.node_vectors import NodeVectors
+from h2hgcn.training.row_adam import RowAdam
 from h2hgcn.training.stiefel_sgd import StiefelSGD
 
 
 class StiefelOptimizer(Optimizer):
     """Optimisers that step as one: ``stiefel`` for parameters on the Stiefel manifold, ``other`` for those on manifolds
-    of another kind, ``euclidean`` for all that are on none.
+    of another kind, ``euclidean`` for all that are on none, ``by_row`` for tables with sparse gradients.
 
     Learning-rate schedulers work on it: they see the parameter groups of all (those that cycle the momentum need
     ``cycle_momentum=False``). The state is kept by ``parts``, the optimisers.
     """
 
-    def __init__(self, euclidean: Optimizer | None, stiefel: Optimizer | None, other: Optimizer | None = None) -> None:
-        parts = [part for part in (euclidean, stiefel, other) if part is not None]
+    def __init__(
+        self,
+        euclidean: Optimizer | None,
+        stiefel: Optimizer | None,
+        other: Optimizer | None = None,
+        by_row: Optimizer | None = None,
+    ) -> None:
+        parts = [part for part in (euclidean, stiefel, other, by_row) if part is not None]
         if not parts:
             raise ValueError("there is no parameter to optimise")
         super().__init__([group for part in parts for group in part.param_groups], {})
@@ -75,25 +83,41 @@ def build_optimizer(
     stiefel_lr: float | None = None,
     weight_decay: float = 0.0,
     stiefel_method: str = "rsgd",
+    vector_lr: float | None = None,
+    vector_weight_decay: float | None = None,
 ) -> StiefelOptimizer:
     """Adam for the Euclidean parameters of ``module``, and for its Stiefel weights
 
     ``stiefel_method="rsgd"``: Riemannian SGD with the orthogonal projection and QR retraction of the paper, or
     ``"radam"``: Riemannian Adam. ``stiefel_lr`` defaults to ``lr``. Weight decay has no meaning on the Stiefel
     manifold, where every matrix has the same norm, and is not applied there. Points of other manifolds go with the
-    Stiefel weights, but decay: those of the Poincaré ball are drawn to the origin.
+    Stiefel weights, but decay: those of the Poincaré ball are drawn to the origin. ``NodeVectors`` have a rate and a
+    weight decay of their own, which default to ``lr`` and ``weight_decay``; with sparse gradients ``RowAdam`` updates
+    the rows of a batch.
     """
     if not isinstance(module, nn.Module):
         raise ValueError(f"pass the module itself, not a {type(module).__name__}: its weights are told apart by kind")
     if stiefel_method not in ("rsgd", "radam"):
         raise ValueError(f"stiefel_method={stiefel_method!r} is not known; use one of ('rsgd', 'radam')")
     flat, on_stiefel, elsewhere = _by_manifold(module, apart=stiefel_method == "rsgd")
+    vectors = {part.weight: part.sparse_gradients for part in module.modules() if isinstance(part, NodeVectors)}
+    of_vectors: dict[str, Any] = {
+        "lr": lr if vector_lr is None else vector_lr,
+        "weight_decay": weight_decay if vector_weight_decay is None else vector_weight_decay,
+    }
+    groups: list[dict[str, Any]] = [
+        {"params": [weight for weight in flat if weight not in vectors]},
+        {"params": [weight for weight, sparse in vectors.items() if not sparse], **of_vectors},
+    ]
+    groups = [group for group in groups if group["params"]]
+    by_row = [weight for weight, sparse in vectors.items() if sparse]
     manifold_lr = lr if stiefel_lr is None else stiefel_lr
     riemannian = geoopt.optim.RiemannianSGD if stiefel_method == "rsgd" else geoopt.optim.RiemannianAdam
     return StiefelOptimizer(
-        Adam(flat, lr=lr, weight_decay=weight_decay, fused=_can_fuse(flat)) if flat else None,
+        Adam(groups, lr=lr, weight_decay=weight_decay, fused=_can_fuse(flat)) if groups else None,
         StiefelSGD(on_stiefel, manifold_lr) if on_stiefel else None,
         riemannian(_manifold_groups(elsewhere, weight_decay), lr=manifold_lr) if elsewhere else None,
+        RowAdam(by_row, **of_vectors) if by_row else None,
     )
 
 

@@ -37,21 +37,27 @@ def stream_points(
 
 @torch.no_grad()
 def _blocks(run: Run, other: Any, folder: Path, progress: Progress) -> Iterator[Points]:
-    model = run.model
+    model, nodes = run.model, None
     if other is None:
         problem: Any = run.problem
         features, adjacency = problem.features, problem.adjacency
     else:
         run.check_fits(other)
+        nodes = run.known_nodes(other)
         features, adjacency = encoder_inputs(model, other, run.task.name, run.config["facts"]["in_features"])
     with run.threads(adjacency.num_nodes):
         if not can_go_by_blocks(model.encoder):
-            yield all_points(model, features, adjacency).cpu().numpy()
+            yield all_points(model, features, adjacency, nodes).cpu().numpy()
             return
         encoder: Any = model.encoder
         allocate = _room_in_files(folder, encoder.log_curvature) if run.device.type == "cpu" else None
         found = point_blocks(
-            encoder, lambda rows: features.rows(model.scaling, rows), adjacency, allocate=allocate, progress=progress
+            encoder,
+            lambda rows: features.rows(model.scaling, rows),
+            adjacency,
+            nodes=nodes,
+            allocate=allocate,
+            progress=progress,
         )
         yield from (part.cpu().numpy() for _, part in found)
 

@@ -44,6 +44,10 @@ class Ranks:
         if self.size == 1:
             return loss
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        for parameter in parameters:
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                parameter.grad = self._sum_of_rows(parameter.grad * share)
+        gradients = [gradient for gradient in gradients if not gradient.is_sparse]
         flat = torch.cat([loss.reshape(1), *(gradient.reshape(-1) for gradient in gradients)]) * share
         with _peers():
             dist.all_reduce(flat)
@@ -51,6 +55,24 @@ class Ranks:
         for gradient, total in zip(gradients, flat[1:].split(sizes), strict=True):
             gradient.copy_(total.view_as(gradient))
         return flat[0]
+
+    def _sum_of_rows(self, gradient: Tensor) -> Tensor:
+        """The sum of all processes' sparse gradients, in the order of ranks."""
+        gradient = gradient.coalesce()
+        rows, values = gradient.indices()[0], gradient.values()
+        with _peers():
+            counts = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(self.size)]
+            dist.all_gather(counts, torch.tensor([len(rows)], device=rows.device))
+            longest = max(int(count) for count in counts)
+            padded = rows.new_zeros(longest), values.new_zeros(longest, values.shape[1])
+            padded[0][: len(rows)], padded[1][: len(rows)] = rows, values
+            gathered = [[torch.empty_like(part) for _ in range(self.size)] for part in padded]
+            for parts, part in zip(gathered, padded, strict=True):
+                dist.all_gather(parts, part)
+        all_rows, all_values = (
+            torch.cat([part[: int(count)] for part, count in zip(parts, counts, strict=True)]) for parts in gathered
+        )
+        return torch.sparse_coo_tensor(all_rows.unsqueeze(0), all_values, gradient.shape, check_invariants=False)
 
     def agree_on(self, buffers: Sequence[Tensor]) -> None:
         """Replaces what each process measured on its part of a batch by the mean of all."""

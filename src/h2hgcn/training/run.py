@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from h2hgcn.datasets.graph_file import is_graph, keep_graph
 from h2hgcn.embeddings import recommend_links
 from h2hgcn.errors import DataError
+from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.tasks.features import check_same_columns
 from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_probabilities, link_probabilities
 from h2hgcn.tasks.problem import Model, Problem
@@ -141,10 +144,33 @@ class Run:
         return class_probabilities(self.model, points, numbers.flatten()).cpu()
 
     def encode(self, data: Any) -> Tensor:
-        """Points of the nodes of another graph, all of whose edges carry messages."""
+        """Points of the nodes of another graph, all of whose edges carry messages.
+
+        A model with node vectors knows nodes of its own graph by their ids; new ones get their place from their
+        neighbors and features.
+        """
         self.check_fits(data)
+        nodes = self.known_nodes(data)
         with self.threads(_num_rows(data)):
-            return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"]).cpu()
+            return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"], nodes).cpu()
+
+    def known_nodes(self, data: Any) -> Tensor | None:
+        """The training node that each node of another graph is, by id, -1 for a new one; None without node vectors."""
+        if node_vectors_of(self.model.encoder) is None:
+            return None
+        if self.data is None:
+            raise DataError("the run does not hold its graph, by whose ids nodes are known; run its command again")
+        ids = NodeNames(data).ids
+        known = NodeNames(self.data).known(ids)
+        lost = np.flatnonzero(known < 0) if getattr(data, "structural", False) else np.empty(0, np.int64)
+        if len(lost):
+            lost = lost[~reached_from(data.edge_index, known >= 0)[lost]]
+        if len(lost):
+            raise DataError(
+                f"node {ids[lost[0]]} is new and no path leads from it to a node of the training graph, so nothing "
+                "gives it a place; add its edges, or train with features"
+            )
+        return torch.from_numpy(known)
 
     def check_fits(self, data: Any) -> None:
         """Raises unless points of another graph can be computed: by its kind, and by the names of its features."""
@@ -242,6 +268,14 @@ class Run:
             write_points(self, self.embeddings, self.data, folder.embeddings)
         if not folder.report.exists():
             write_report_of(self, folder.report)
+
+
+def reached_from(edge_index: Tensor, start: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which nodes are connected with one of ``start``, whatever the direction of edges."""
+    ends = edge_index.numpy()
+    graph = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends)), shape=(len(start), len(start)))
+    component = connected_components(graph, directed=False)[1]
+    return np.isin(component, component[start])
 
 
 def _num_rows(graph: Any) -> int:

@@ -35,6 +35,8 @@ class TrainingSettings:
         eval_every: Epochs from one look at the validation data to the next.
         lr, weight_decay: Of Adam, for all that is not on a manifold.
         stiefel_lr: Of the Riemannian optimiser, for what is on a manifold; None takes ``lr``.
+        vector_lr, vector_weight_decay: Of learnt node vectors, see ``NodeVectors``; None takes ``lr`` and
+            ``weight_decay``.
         stiefel_method: ``"rsgd"``, Riemannian SGD as in the paper, or ``"radam"``, Riemannian Adam.
         clip_norm: The largest norm of the gradient of all parameters; None does not clip.
         schedule: ``"constant"`` learning rates, ``"cosine"`` down to 0 at ``epochs``, or ``"step"``: times ``lr_decay``
@@ -59,6 +61,8 @@ class TrainingSettings:
     lr: float = 0.01
     weight_decay: float = 0.0
     stiefel_lr: float | None = None
+    vector_lr: float | None = None
+    vector_weight_decay: float | None = None
     stiefel_method: Literal["rsgd", "radam"] = "rsgd"
     clip_norm: float | None = None
     schedule: Schedule = "constant"
@@ -79,9 +83,9 @@ class TrainingSettings:
         require(self, "training", ("patience",), lambda n: n >= 1, f"must be at least 1, or {NONE!r}")
         rule = f"must lie between 1 and {_MOST_THREADS}, or be {NONE!r}"
         require(self, "training", ("threads",), lambda n: 1 <= n <= _MOST_THREADS, rule)
-        rates = ("lr", "stiefel_lr", "clip_norm", "lr_decay")
+        rates = ("lr", "stiefel_lr", "vector_lr", "clip_norm", "lr_decay")
         require(self, "training", rates, lambda value: 0 < value <= _LARGEST, f"must be positive, {_LARGEST:g} at most")
-        others = ("weight_decay", "checkpoint_seconds")
+        others = ("weight_decay", "vector_weight_decay", "checkpoint_seconds")
         require(self, "training", others, lambda value: 0 <= value < math.inf, "must be 0 or more")
 
         require(self, "training", ("workers",), lambda n: 0 <= n <= _MOST_THREADS, f"must be 0 to {_MOST_THREADS}")
