@@ -107,7 +107,7 @@ def _epochs(training: Training, sampled: bool, dim: int) -> Iterator[float]:
     settings = replace(training.settings, batch_size="full")
     if sampled:
         settings = replace(training.settings, batch_size=automatic_size(problem.num_items), fanout=_FANOUT)
-    plan_batches(settings, problem, training.model.encoder, dim).arrange(problem)
+    plan_batches(settings, problem, training.model.encoder, dim).arrange(problem, training.model.encoder)
     for epoch in itertools.count():
         start = time.perf_counter()
         run_epoch(*training, problem.batches(epoch_random(0, epoch)))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from h2hgcn.errors import DataError
+from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.layers.renumbered import SCATTERED
 from h2hgcn.tasks.problem import Problem
 from h2hgcn.tasks.sampling import Sampling
@@ -34,9 +35,12 @@ class Plan(NamedTuple):
     reason: str
     renumber: bool = False
 
-    def arrange(self, problem: Any) -> None:
-        """Has a problem give its batches as planned."""
+    def arrange(self, problem: Any, encoder: nn.Module) -> None:
+        """Has a problem give its batches as planned, and node vectors gradients for the rows of a batch."""
         problem.sampling = self.sampling
+        vectors = node_vectors_of(encoder)
+        if vectors is not None:
+            vectors.sparse_gradients = self.sampling is not None
         if self.renumber:
             problem.renumber()
 

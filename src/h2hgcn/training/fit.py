@@ -2,10 +2,9 @@
 
 import os
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +16,6 @@ from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
-from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.tasks.problem import Model, Problem, Task
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.batching import plan_batches
@@ -29,26 +27,17 @@ from h2hgcn.training.kept_memory import kept_memory
 from h2hgcn.training.loading import load_run
 from h2hgcn.training.loop import EpochReport, evaluate, is_over, train
 from h2hgcn.training.node_names import NodeNames
-from h2hgcn.training.optimizers import StiefelOptimizer, build_optimizer
+from h2hgcn.training.optimizers import build_optimizer_of
 from h2hgcn.training.ranks import Ranks, joined_ranks
 from h2hgcn.training.run import Run
 from h2hgcn.training.seeds import torch_seeded
 from h2hgcn.training.settings import TrainingSettings
 from h2hgcn.training.state import TrainingState, load_checkpoint, save_checkpoint
 from h2hgcn.training.tensorboard import TensorBoardCurves, check_tensorboard
-from h2hgcn.training.threads import limited_threads
-
-# PyTorch's generator, its default dtype and its number of threads are those of the whole process.
-_TURNS = threading.RLock()
+from h2hgcn.training.threads import limited_threads, one_at_a_time
 
 
-@contextmanager
-def _in_turn() -> Iterator[None]:
-    with _TURNS:
-        yield
-
-
-@_in_turn()
+@one_at_a_time()
 def fit(
     task: Task,
     data: Any,
@@ -100,10 +89,7 @@ def fit(
         joined_ranks(settings.torch_device()) as ranks,
     ):
         plan = plan_batches(settings, problem, built.encoder, built.dim, ranks)
-        plan.arrange(problem)
-        vectors = node_vectors_of(built.encoder)
-        if vectors is not None:
-            vectors.sparse_gradients = plan.sampling is not None
+        plan.arrange(problem, built.encoder)
         if on_plan is not None:
             on_plan(plan.reason)
         training = _Training(problem, built, settings, seed, on_epoch, should_stop, ranks)
@@ -141,10 +127,7 @@ class _Training:
         self.ranks = ranks
         self.problem, self.model, self.settings, self.seed = problem, model, settings, seed
         self.on_epoch, self.should_stop = on_epoch, should_stop
-        self.optimizer: StiefelOptimizer = build_optimizer(
-            model, settings.lr, settings.stiefel_lr, settings.weight_decay, settings.stiefel_method,
-            settings.vector_lr, settings.vector_weight_decay,
-        )  # fmt: skip
+        self.optimizer = build_optimizer_of(model, settings)
         self.state = TrainingState()
         self.history: list[dict[str, Any]] = []
         self.folder: RunFolder | None = None

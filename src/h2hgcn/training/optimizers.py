@@ -10,6 +10,7 @@ from torch.optim import Adam, Optimizer
 
 from h2hgcn.layers.node_vectors import NodeVectors
 from h2hgcn.training.row_adam import RowAdam
+from h2hgcn.training.settings import TrainingSettings
 from h2hgcn.training.stiefel_sgd import StiefelSGD
 
 
@@ -118,6 +119,19 @@ def build_optimizer(
         StiefelSGD(on_stiefel, manifold_lr) if on_stiefel else None,
         riemannian(_manifold_groups(elsewhere, weight_decay), lr=manifold_lr) if elsewhere else None,
         RowAdam(by_row, **of_vectors) if by_row else None,
+    )
+
+
+def build_optimizer_of(module: nn.Module, settings: TrainingSettings) -> StiefelOptimizer:
+    """``build_optimizer`` with the rates and decays of some settings."""
+    return build_optimizer(
+        module,
+        settings.lr,
+        settings.stiefel_lr,
+        settings.weight_decay,
+        settings.stiefel_method,
+        settings.vector_lr,
+        settings.vector_weight_decay,
     )
 
 

@@ -1,6 +1,7 @@
-"""How many threads PyTorch gets."""
+"""Threads: how many PyTorch gets, and who may change what belongs to the whole process."""
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,17 @@ _LARGE = 1 << 19
 
 # A run may come from a larger machine; more threads than these only wait for each other.
 _THREADS_A_PROCESSOR = 4
+
+
+# PyTorch's generator, default dtype and number of threads are those of the whole process.
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Within, no other thread trains: a seed decides only if nobody else draws."""
+    with _LOCK:
+        yield
 
 
 @contextmanager
