@@ -91,6 +91,9 @@ ALONE = Ranks()
 @contextmanager
 def joined_ranks(device: torch.device) -> Iterator[Ranks]:
     """The processes that torchrun started, for as long as they work together; this one alone, if it did not."""
+    if dist.is_available() and dist.is_initialized():  # within, they have joined already
+        yield Ranks(dist.get_rank(), dist.get_world_size())
+        return
     rank, size = _given()
     if size == 1:
         yield ALONE

@@ -1,0 +1,216 @@
+"""Settings that choose themselves: a race of candidates on validation data, before the winner is trained in full."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import breadth_first_order
+from torch_geometric.utils import subgraph
+
+from h2hgcn.datasets.graph_file import fingerprint, is_graph
+from h2hgcn.experiments.config import Experiment
+from h2hgcn.training.folder import RunFolder
+from h2hgcn.training.race import Candidate, Standing, race
+from h2hgcn.training.ranks import Ranks
+
+# Edges up to which candidates are trained on the whole graph; of a larger one they see a connected part of this size.
+LARGE = 1 << 17
+
+# Epochs that candidates have, by the number of edges that they are trained on; half of them go from one to the next.
+_RUNGS = {1 << 14: (40, 80, 160), LARGE: (20, 40, 80)}
+
+# Called with epochs done, epochs in all, and the name of a candidate.
+OnSearch = Callable[[int, int, str], None]
+
+
+class SearchStopped(Exception):  # noqa: N818  # not an error
+    """A search was asked to stop; the same command resumes it."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search has led to, as ``config.toml`` keeps it."""
+
+    mode: str
+    chosen: str
+    key: str
+    standings: tuple[Standing, ...]
+    sampled: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        rows = [{k: v for k, v in asdict(standing).items() if v is not None} for standing in self.standings]
+        return {"mode": self.mode, "chosen": self.chosen, "key": self.key, "sampled": self.sampled, "candidates": rows}
+
+    @property
+    def notes(self) -> list[str]:
+        """One sentence for each candidate that failed."""
+        failed = [standing for standing in self.standings if standing.failed is not None]
+        return [f"the settings {standing.name!r} were skipped: {standing.failed}" for standing in failed]
+
+
+def choose_settings(
+    experiment: Experiment,
+    data: Any,
+    folder: Path | None = None,
+    force: bool = False,
+    ranks: Ranks | None = None,
+    on_search: OnSearch = lambda done, total, name: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> tuple[Experiment, Search | None]:
+    """The best of the experiment's candidates on validation data, and how it was found; without any, the experiment.
+
+    A search that was interrupted resumes from its checkpoints in ``folder``; the choice of a run that has begun there
+    stands. Of several processes the first one searches.
+    """
+    if len(experiment.candidates) < 2:
+        return experiment, None
+    ranks = Ranks() if ranks is None else ranks
+    search = ranks.from_first(lambda: _search(experiment, data, folder, force, on_search, should_stop))
+    if search is None:
+        raise SearchStopped
+    return experiment.candidates[search.chosen], search
+
+
+def _search(
+    experiment: Experiment,
+    data: Any,
+    folder: Path | None,
+    force: bool,
+    on_search: OnSearch,
+    should_stop: Callable[[], bool],
+) -> Search | None:
+    candidates = experiment.candidates
+    whole = not is_graph(data) or data.edge_index.shape[1] <= 2 * LARGE
+    part = data if whole else connected_part(data, LARGE, experiment.seed)
+    rungs = _rungs(experiment, part)
+    key = _key(candidates, data, rungs)
+    known = None if folder is None or force else _known(folder, key)
+    if known is not None:
+        return known
+    total, done = _total(len(candidates), rungs), 0
+
+    def on_epoch(name: str) -> None:
+        nonlocal done
+        done += 1
+        on_search(done, total, name)
+
+    racing = [
+        Candidate(name, one.task, one.encoder, one.settings) for name, one in candidates.items()
+    ]  # fmt: skip
+    with _workplace(folder, force, key) as place:
+        standings = race(racing, part, experiment.seed, place, rungs, on_epoch, should_stop)
+        if standings is None:
+            return None
+        search = Search(experiment.search, standings[0].name, key, tuple(standings), not whole)
+        (place / "result.json").write_text(json.dumps(search.to_dict()), encoding="utf-8")
+    return search
+
+
+def _rungs(experiment: Experiment, data: Any) -> tuple[int, ...]:
+    longest = max(one.settings.epochs for one in experiment.candidates.values())
+    if experiment.search == "thorough":
+        return (longest,)
+    size = data.edge_index.shape[1] // 2 if is_graph(data) else 0
+    rungs = next((rungs for edges, rungs in _RUNGS.items() if size <= edges), _RUNGS[LARGE])
+    return tuple(min(epochs, longest) for epochs in rungs)
+
+
+def _total(count: int, rungs: tuple[int, ...]) -> int:
+    """Epochs of a race in which all candidates live as long as they may."""
+    total, before = 0, 0
+    for epochs in rungs:
+        total += count * (epochs - before)
+        before, count = epochs, -(-count // 2)
+    return total
+
+
+def _key(candidates: dict[str, Experiment], data: Any, rungs: tuple[int, ...]) -> str:
+    """A hash of everything that the choice depends on."""
+    digests = [(name, one.digest, one.seed) for name, one in candidates.items()]
+    return hashlib.sha256(json.dumps([digests, fingerprint(data), rungs]).encode()).hexdigest()[:16]
+
+
+def _known(folder: Path, key: str) -> Search | None:
+    """The choice of a run that has begun in a folder, if it was made among the same candidates."""
+    if not (folder / "config.toml").exists():
+        return None
+    section = RunFolder(folder).read_config().get("search")
+    return _read(section, key)
+
+
+def _read(section: Any, key: str) -> Search | None:
+    if not isinstance(section, dict) or section.get("key") != key:
+        return None
+    standings = tuple(Standing(**row) for row in section["candidates"])
+    return Search(section["mode"], section["chosen"], key, standings, section["sampled"])
+
+
+@contextmanager
+def _workplace(folder: Path | None, force: bool, key: str) -> Iterator[Path]:
+    """A folder for checkpoints: within that of the run, where an interrupted search is found again, or a temporary one."""
+    if folder is None:
+        with tempfile.TemporaryDirectory() as scratch:
+            yield Path(scratch)
+        return
+    run = RunFolder(folder)
+    with run.locked():
+        place = folder / ".search" / key
+        if force or not place.exists():
+            shutil.rmtree(folder / ".search", ignore_errors=True)
+        place.mkdir(parents=True, exist_ok=True)
+        yield place
+
+
+def forget_search(folder: Path) -> None:
+    """Deletes the checkpoints of a search whose winner is being trained."""
+    shutil.rmtree(folder / ".search", ignore_errors=True)
+
+
+def connected_part(data: Any, num_edges: int, seed: int) -> Any:
+    """The subgraph of nodes around random ones, breadth first, with about ``num_edges`` edges.
+
+    Nodes drawn at random would have hardly any edges between them.
+    """
+    count, ends = int(data.num_nodes), data.edge_index.numpy()
+    ones = np.ones(ends.shape[1], np.int8)
+    graph = coo_array((ones, tuple(ends)), shape=(count, count)).tocsr()
+    degrees = np.bincount(ends.ravel(), minlength=count)
+    random = np.random.RandomState(seed)
+    chosen = np.zeros(count, dtype=bool)
+    for start in random.permutation(count):
+        if chosen[start]:
+            continue
+        order = breadth_first_order(graph, start, directed=False, return_predecessors=False)
+        order = order[~chosen[order]]
+        reached = np.cumsum(degrees[order])
+        room = 4 * num_edges - degrees[chosen].sum()  # each edge of an undirected graph is there twice, with two ends
+        chosen[order[: max(int(np.searchsorted(reached, room)), 1)]] = True
+        if reached[-1] >= room:
+            break
+    return _induced(data, torch.from_numpy(np.flatnonzero(chosen)))
+
+
+def _induced(data: Any, nodes: torch.Tensor) -> Any:
+    count = int(data.num_nodes)
+    part = copy(data)
+    weight = getattr(data, "edge_weight", None)
+    part.edge_index, weight = subgraph(nodes, data.edge_index, weight, relabel_nodes=True, num_nodes=count)
+    if weight is not None:
+        part.edge_weight = weight
+    for name, value in data.to_dict().items():
+        if name not in ("edge_index", "edge_weight") and isinstance(value, torch.Tensor) and value.shape[:1] == (count,):
+            part[name] = value[nodes]
+    part.num_nodes = len(nodes)
+    if getattr(data, "node_ids", None) is not None:
+        part.node_ids = np.asarray(data.node_ids)[nodes.numpy()]
+    return part
