@@ -144,7 +144,8 @@ def _chosen_name(layers: Sequence[Layer], section: str, known: Mapping[str, Any]
             )
         name = str(given.get("name", default))
         if name not in known:
-            raise DataError(f"{layer.origin}: {name!r} is not a {section}; {suggestion(name, known)}")
+            choices = f"there are: {', '.join(known)}" if section == "task" else suggestion(name, known)
+            raise DataError(f"{layer.origin}: {name!r} is not a {section}; {choices}")
         if "name" in given:
             return name
     return default

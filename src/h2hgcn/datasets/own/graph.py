@@ -18,7 +18,7 @@ from h2hgcn.datasets.own.node_sources import features_of, labels_of, num_rows
 from h2hgcn.datasets.own.node_values import NodeValues, Unlinked, aligned
 from h2hgcn.datasets.own.simple_edges import set_edges
 from h2hgcn.datasets.own.tables import Ids
-from h2hgcn.datasets.structural import structural_features
+from h2hgcn.datasets.structural import add_structural_features
 from h2hgcn.errors import DataError, DataWarning
 
 
@@ -128,9 +128,7 @@ def _set_masks(data: Data, source: EdgeList, nodes: Ids) -> None:
 
 def _set_features(data: Data, values: NodeValues | None, nodes: Ids, unlinked: Unlinked, notes: list[str]) -> None:
     if values is None:
-        data.x, data.feature_names = structural_features(data.edge_index, len(nodes))
-        data.structural = True
-        notes.append("no features were given; structural ones were made: degree, one-hot degree up to 5, constant")
+        notes.append(add_structural_features(data))
         return
     rows = aligned(values, nodes, "features", unlinked, notes)
     data.x = feature_tensor(values, rows, nodes)

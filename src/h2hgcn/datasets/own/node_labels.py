@@ -25,7 +25,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 0
 
 
 def read_labels(source: Any, known: Ids | None = None) -> NodeValues:
-    """Classes of nodes: a file or DataFrame with an id and a label, an array, or a mapping by id; see ``read_features``."""
+    """Classes of nodes: a file or DataFrame with an id and a label, an array, or a mapping by id."""
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         check_is_file(path)
