@@ -13,6 +13,7 @@ from torch_geometric.data import Data, Dataset
 from h2hgcn.datasets import DATASETS, load_graph
 from h2hgcn.datasets.graph_list import GraphList, as_collection
 from h2hgcn.datasets.own.converted import is_converted
+from h2hgcn.datasets.own.edge_objects import num_nodes_of
 from h2hgcn.datasets.structural import add_structural_features
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.config import Experiment, read_experiment
@@ -203,8 +204,9 @@ def _with_features(graph: Data) -> Data:
     """The graph itself if it has features, or a copy that has structural ones."""
     if graph.x is not None:
         return graph
-    check_edges(graph, "the PyG graph")
     graph = copy(graph)
+    graph.num_nodes = num_nodes_of(graph)
+    check_edges(graph, "the PyG graph")
     note = add_structural_features(graph)
     graph.notes = [*(getattr(graph, "notes", None) or ()), note]
     warnings.warn(f"the PyG graph: {note}", DataWarning, stacklevel=4)

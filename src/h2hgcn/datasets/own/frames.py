@@ -25,9 +25,7 @@ def edge_frame(source: Any, columns: tuple[str, str] | None) -> FileTable:
     """A frame of edges. Without ``columns``, two of its columns must be able to hold node ids."""
     file = _file_table(source, f"the {type(source).__name__}")
     if columns is None and (len(file.columns) < 2 or not all(map(file.may_hold_ids, end_columns(file)))):
-        kinds = ", ".join(
-            f"{name} ({column.type})" for name, column in zip(file.columns, file.table.columns, strict=True)
-        )
+        kinds = ", ".join(f"{field.name} ({_kind(field.type)})" for field in file.table.schema)
         in_index = _is_pandas(source) and not _is_numbered(source.index)
         raise DataError(
             f"{file.path} has the columns {kinds or '(none)'}; an edge needs two columns of node ids (integers or "
@@ -65,6 +63,12 @@ def node_frame(source: Any, what: str, known: Ids | None) -> tuple[FileTable, in
 def _with_index(file: FileTable, index: Any, origin: str) -> FileTable:
     ids = _arrow(index.to_frame(index=False, name="index"), origin).column(0)
     return _as_file(file.table.add_column(0, f"index {index.name or ''}".strip(), ids), origin)
+
+
+def _kind(kind: pa.DataType) -> str:
+    if is_text(kind):
+        return "texts"
+    return "integers" if pa.types.is_integer(kind) else "numbers" if pa.types.is_floating(kind) else str(kind)
 
 
 def _holds_ids(column: pa.ChunkedArray, known: Ids | None) -> bool:
