@@ -184,6 +184,7 @@ def test_what_is_not_one_graph(classes, data):
         ({"k": 1.5}, "k=1.5 must be a whole number"),
         ({"k": None}, "k=None must be a whole number"),
         ({"node": [[3, 4]]}, r"node=\[\[3, 4\]\]: give the id of one node, or a list of ids"),
+        ({"node": []}, r"node=\[\]: give the id of one node, or a list of ids"),
         ({"node": [3, -1]}, "there is no node -1 in the graph"),
         ({"node": [3], "k": 1.5}, "k=1.5 must be a whole number"),
         *(({"node": text}, "is not in the graph, whose ids are integers") for text in ("03", "1_0", "٣", " 3", "+3")),
@@ -317,7 +318,7 @@ def test_results_as_frames(links, classes, graphs):
     assert small_fit(model=Flat, epochs=1).to_pandas().columns.tolist() == ["x1", "x2", "x3"]
 
     pairs = pandas.DataFrame([("n3", "n7"), ("n0", "n59")], columns=["source", "target"])
-    pairs["probability"] = links.predict(pairs)
+    pairs["probability"] = links.predict(pairs).numpy()
     assert pairs["probability"].tolist() == links.predict([("n3", "n7"), ("n0", "n59")]).tolist()
     assert classes.predict(pandas.Series([5, 0])).tolist() == classes.predict([5, 0]).tolist()
 

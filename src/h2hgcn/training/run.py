@@ -45,7 +45,7 @@ class Recommendation(NamedTuple):
     distance: float
 
 
-class Recommendations(list[Recommendation]):
+class RecommendedLinks(list[Recommendation]):
     """The ``k`` likeliest missing links of each of ``nodes``, one node after the other."""
 
     def __init__(self, links: Iterable[Recommendation], nodes: Sequence[Any], k: int) -> None:
@@ -227,7 +227,7 @@ class Run:
                 "train a model that computes points from features, such as h2h-gcn"
             )
 
-    def recommend(self, node: Any, k: int = 10) -> Recommendations:
+    def recommend(self, node: Any, k: int = 10) -> RecommendedLinks:
         """The ``k`` likeliest missing links of a node: the nearest that it is not linked with, nearest first.
 
         Probabilities are those of the link decoder, which classifiers have if they were trained with a link term.
@@ -255,17 +255,17 @@ class Run:
                 found.nodes.tolist(), probabilities, found.distances.tolist(), strict=True
             )
         ]
-        return Recommendations(links, [names.ids[number].item()], k)
+        return RecommendedLinks(links, [names.ids[number].item()], k)
 
-    def _recommend_several(self, nodes: Any, k: int) -> Recommendations:
+    def _recommend_several(self, nodes: Any, k: int) -> RecommendedLinks:
         from h2hgcn.training.recommending import recommend_links_of  # which needs this module
 
-        if np.ndim(nodes) != 1:
+        if np.ndim(nodes) != 1 or not len(nodes):
             raise DataError(f"node={nodes!r}: give the id of one node, or a list of ids")
         columns = {name: column.tolist() for name, column in recommend_links_of(self, nodes, k).items()}
         chances = columns.get("probability") or [None] * len(columns["node"])
         links = map(Recommendation, columns["other"], chances, columns["distance"])
-        return Recommendations(links, columns["node"][::k], k)
+        return RecommendedLinks(links, columns["node"][::k], k)
 
     def link_probabilities(self, pairs: NDArray[np.int64]) -> NDArray[np.floating] | None:
         """Of links between nodes named by number, in pairs ``(k, 2)``; None where no decoder of links was trained."""
