@@ -129,6 +129,20 @@ def test_a_pyg_graph_is_used_as_it_is():
     assert other.data.x.shape == (40, 2)
 
 
+def test_direction_is_that_of_the_graph():
+    ways = [
+        nx.DiGraph(EDGES),
+        sp.coo_array((np.ones(len(EDGES)), np.array(EDGES).T), (40, 40)),
+        Data(edge_index=torch.tensor(sorted(EDGES)).T, num_nodes=40),
+    ]
+    first, *others = (h2hgcn.train(graph, **QUICK) for graph in ways)
+    assert all(run.data.directed for run in (first, *others))
+    assert all(same_weights(run, first) for run in others)
+    with_features = Data(torch.ones(40, 1), edge_index())
+    assert h2hgcn.train(with_features, **QUICK).data.directed
+    assert "directed" not in with_features
+
+
 def test_a_collection_of_graphs():
     graphs = list(shapes(20))
     run = h2hgcn.train(graphs, epochs=1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torch_geometric.data import Data, Dataset
+from torch_geometric.utils import is_undirected
 
 from h2hgcn.datasets import DATASETS, load_graph
 from h2hgcn.datasets.graph_list import GraphList, as_collection
@@ -76,9 +77,9 @@ def train(
     Args:
         data: A file of edges, the name of a dataset, or a graph in memory: a DataFrame of edges, a networkx graph, a
             SciPy matrix, a list of pairs, an ``edge_index``, or a PyG ``Data``. Everything that ``load_graph`` takes is
-            loaded by it; a ``Data`` with ``x`` is used as it is, one without gets structural features. A list of
-            ``Data`` or a PyG dataset is a collection of graphs. None takes the graph of ``config``, or the built-in
-            tree.
+            loaded by it. A ``Data`` is used as it is, in its order of nodes; a copy gets structural features if it has
+            no ``x``, and ``directed`` if its edges go one way. A list of ``Data`` or a PyG dataset is a collection of
+            graphs. None takes the graph of ``config``, or the built-in tree.
         task: ``"lp"`` (links), ``"nc"`` (classes of nodes) or ``"gc"`` (classes of graphs). Default: ``"lp"``, or
             ``"gc"`` for a collection.
         features, labels, weights, directed, columns, header, unlinked: As for ``load_graph``.
@@ -182,7 +183,7 @@ def _described(
     if isinstance(graphs, Dataset) and len(graphs) == 1:
         graphs = graphs[0]
     if isinstance(graphs, Data | Dataset | GraphList) and not options:
-        return {}, _with_features(graphs) if isinstance(graphs, Data) else graphs
+        return {}, _completed(graphs) if isinstance(graphs, Data) else graphs
     loaded = load_graph(
         graphs, features, labels, weights, directed,
         columns=columns, header=header, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
@@ -200,13 +201,15 @@ def _place(data: str | PathLike[str]) -> Sections:
     raise DataError(f"{data!r} is neither a file nor a named dataset; {suggestion(data.lower(), DATASETS)}")
 
 
-def _with_features(graph: Data) -> Data:
-    """The graph itself if it has features, or a copy that has structural ones."""
-    if graph.x is not None:
-        return graph
-    graph = copy(graph)
+def _completed(graph: Data) -> Data:
+    """The graph itself; a copy with ``x`` if it has none, or ``directed`` if edges go one way and it is not set."""
+    given, graph = graph, copy(graph)
     graph.num_nodes = num_nodes_of(graph)
     check_edges(graph, "the PyG graph")
+    if getattr(graph, "directed", None) is None:
+        graph.directed = not is_undirected(graph.edge_index, graph.edge_weight, graph.num_nodes)
+    if graph.x is not None:
+        return graph if graph.directed and getattr(given, "directed", None) is None else given
     note = add_structural_features(graph)
     graph.notes = [*(getattr(graph, "notes", None) or ()), note]
     warnings.warn(f"the PyG graph: {note}", DataWarning, stacklevel=4)
