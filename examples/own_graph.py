@@ -8,16 +8,13 @@ this shows the way from records to recommendations, and is no evidence for a mod
 """
 
 import argparse
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from h2hgcn.datasets import inspect_graph, load_graph
+import h2hgcn
+from h2hgcn.datasets import inspect_graph
 from h2hgcn.embeddings import plot_disk, project_to_disk
-from h2hgcn.models import H2HGCN
-from h2hgcn.tasks import LinkPrediction
-from h2hgcn.training import TrainingSettings, fit
 
 TIERS = {"brand": 6, "assembler": 30, "maker": 120, "processor": 280, "mine": 400}
 TRAITS = ["longitude", "latitude", "steel", "cotton", "silicon", "copper", "timber", "resin"]
@@ -69,29 +66,20 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     left_out = write_records(folder, np.random.default_rng(0))
 
-    # 1. Load. Ids stay as they are written; companies without a recorded relation are kept.
-    graph = load_graph(
-        folder / "supplies.csv", folder / "companies.csv", folder / "tiers.csv",
-        columns=("supplier", "customer"), unlinked="keep",
+    # 1. Train on links, from files. Ids stay as they are written; companies without a recorded relation are kept.
+    run = h2hgcn.train(
+        folder / "supplies.csv", features=folder / "companies.csv", labels=folder / "tiers.csv",
+        columns=("supplier", "customer"), unlinked="keep", epochs=arguments.epochs, out=folder / "run", force=True,
     )  # fmt: skip
+    graph = run.data
     print(f"{graph.num_nodes} companies, {graph.edge_index.shape[1] // 2} relations; {len(left_out)} are not recorded.")
+    trivial = max(run.result["trivial"].values())
+    print(f"test AUC {run.metrics['test']['auc']:.3f}; the best score without learning has {trivial:.3f}")
 
     # 2. Inspect. Is it the kind of graph that hyperbolic space suits?
     print(inspect_graph(graph).verdict.sentences[0])
 
-    # 3. Train. Each epoch sends messages along one half of the relations and predicts the other half.
-    run = fit(
-        LinkPrediction(message_share=0.5, scaling="standard"),
-        graph,
-        partial(H2HGCN, dim=16, stem_activation=None, activation="leaky_relu"),
-        settings=TrainingSettings(epochs=arguments.epochs, stiefel_lr=0.1),
-        folder=folder / "run",
-        force=True,
-    )
-    trivial = max(run.result["trivial"].values())
-    print(f"test AUC {run.metrics['test']['auc']:.3f}; the best score without learning has {trivial:.3f}")
-
-    # 4. Recommend. How many of the relations that nobody recorded are on the lists of their suppliers?
+    # 3. Recommend. How many of the relations that nobody recorded are on the lists of their suppliers?
     lists = {supplier: run.recommend(supplier, k=LISTED) for supplier, _ in left_out}
     found = [pair for pair in left_out if pair[1] in [link.node for link in lists[pair[0]]]]
     chance = len(left_out) * LISTED / graph.num_nodes
@@ -102,7 +90,7 @@ def main() -> None:
     for link in lists[supplier]:
         print(f"  {link.node:15} probability {link.probability:.2f}, distance {link.distance:.2f}")
 
-    # 5. See. The folder has report.html and embeddings.parquet; a picture for slides is one call more.
+    # 4. See. The folder has report.html and embeddings.parquet; a picture for slides is one call more.
     tiers = [graph.label_names[label] for label in graph.y]
     picture = plot_disk(folder / "companies.svg", project_to_disk(run.embeddings), tiers, graph.edge_index)
     print(f"{picture}; to walk through it: h2hgcn explore {folder / 'run'}")

@@ -25,7 +25,7 @@ def test_numbers_that_go_bad_are_an_outcome(tmp_path, monkeypatch):
     def diverge(*_, **__):
         raise NonFiniteError("epoch 3: the loss is nan")
 
-    monkeypatch.setattr(cells, "fit", diverge)
+    monkeypatch.setattr(cells, "run_experiment", diverge)
     outcome = run_cell(Cell(FLAGS, tmp_path / "run"))
     assert (outcome.status, outcome.result, outcome.message) == ("diverged", {}, "epoch 3: the loss is nan")
 

@@ -1,3 +1,4 @@
+import sys
 from functools import partial
 
 import numpy as np
@@ -182,7 +183,10 @@ def test_what_is_not_one_graph(classes, data):
         ({"k": "3"}, "k='3' must be a whole number"),
         ({"k": 1.5}, "k=1.5 must be a whole number"),
         ({"k": None}, "k=None must be a whole number"),
-        ({"node": [3]}, r"node=\[3\]: give the id of one node"),
+        ({"node": [[3, 4]]}, r"node=\[\[3, 4\]\]: give the id of one node, or a list of ids"),
+        ({"node": []}, r"node=\[\]: give the id of one node, or a list of ids"),
+        ({"node": [3, -1]}, "there is no node -1 in the graph"),
+        ({"node": [3], "k": 1.5}, "k=1.5 must be a whole number"),
         *(({"node": text}, "is not in the graph, whose ids are integers") for text in ("03", "1_0", "٣", " 3", "+3")),
     ],
 )
@@ -302,3 +306,40 @@ def test_a_run_cannot_go_to_a_device_that_is_not_there(device, tmp_path):
     small_fit(folder=tmp_path, epochs=1)
     with pytest.raises(DataError, match=f"cannot go to the device '{device}' .*; use 'cpu'"):
         load_run(tmp_path, device=device)
+
+
+def test_results_as_frames(links, classes, graphs):
+    pandas = pytest.importorskip("pandas")
+    points = links.to_pandas()
+    assert points.index.tolist() == links.nodes.tolist() == links.data.node_ids.tolist()
+    assert points.columns.tolist() == ["x0", "x1", "x2", "x3", "x4"]
+    assert np.array_equal(points.to_numpy(), links.embeddings.numpy())
+    assert len(graphs.to_pandas()) == len(graphs.nodes) == 24
+    assert small_fit(model=Flat, epochs=1).to_pandas().columns.tolist() == ["x1", "x2", "x3"]
+
+    pairs = pandas.DataFrame([("n3", "n7"), ("n0", "n59")], columns=["source", "target"])
+    pairs["probability"] = links.predict(pairs).numpy()
+    assert pairs["probability"].tolist() == links.predict([("n3", "n7"), ("n0", "n59")]).tolist()
+    assert classes.predict(pandas.Series([5, 0])).tolist() == classes.predict([5, 0]).tolist()
+
+
+def test_recommendations_as_frames(links):
+    pytest.importorskip("pandas")
+    one = links.recommend("n3", k=4)
+    table = one.to_pandas()
+    assert table.columns.tolist() == ["node", "rank", "other", "distance", "probability"]
+    assert table["node"].tolist() == ["n3"] * 4
+    assert table["rank"].tolist() == [1, 2, 3, 4]
+    assert list(zip(table["other"], table["probability"], table["distance"], strict=True)) == one
+    several = links.recommend(["n9", "n3"], k=4)
+    assert [link.node for link in several[4:]] == [link.node for link in one]
+    assert several.to_pandas()["node"].tolist() == ["n9"] * 4 + ["n3"] * 4
+    assert several.to_pandas()["rank"].tolist() == [1, 2, 3, 4] * 2
+    assert links.recommend(links.nodes, k=1).to_pandas()["node"].tolist() == links.nodes.tolist()
+
+
+def test_frames_need_pandas(links, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for results in (links, links.recommend("n3")):
+        with pytest.raises(DataError, match="needs pandas; install it with: pip install pandas"):
+            results.to_pandas()

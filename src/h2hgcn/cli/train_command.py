@@ -80,23 +80,18 @@ def train(
     with starting():
         from h2hgcn.experiments import read_experiment
         from h2hgcn.experiments.graph_choice import open_graph
-        from h2hgcn.experiments.sections import absolute_paths, merged, setting
-    flags = {
-        "data": absolute_paths(
-            given(
-                dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
-                source=source, target=target, header=header, unlinked=unlinked,
-            ),
-            Path(),
-        ),
-        "task": given(name=task, protocol=protocol),
-        "model": given(name=model, dim=dim, num_layers=layers),
-        "training": given(
-            epochs=epochs, lr=lr, device=device, batch_size=batch_size, fanout=fanout, workers=workers
-        ),
-        **given(seed=seed),
-    }  # fmt: skip
-    experiment = read_experiment(merged(flags, *map(setting, settings or ())), config)
+        from h2hgcn.experiments.sections import absolute_paths, setting
+        from h2hgcn.experiments.train import sections_of
+    graph = given(
+        dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
+        source=source, target=target, header=header, unlinked=unlinked,
+    )  # fmt: skip
+    flags = sections_of(
+        absolute_paths(graph, Path()), map(setting, settings or ()), seed,
+        task=task, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs, lr=lr, device=device,
+        batch_size=batch_size, fanout=fanout, workers=workers,
+    )  # fmt: skip
+    experiment = read_experiment(flags, config)
     folder = out or Path("runs") / experiment.name
     opened = open_graph(experiment.graph, data)
     _announce(experiment, config, folder)
@@ -118,16 +113,15 @@ def _train(
     experiment: "Experiment", data: Any, folder: Path, force: bool, tensorboard: bool
 ) -> tuple["Run", int | None]:
     """The run, and the epoch that it went on from, if it did."""
-    from h2hgcn.training import fit
+    from h2hgcn.experiments.train import run_experiment
     from h2hgcn.training.folder import RunFolder
 
     finished = folder.is_dir() and not force and RunFolder(folder).read_result() is not None
     progress = TrainingProgress(experiment.settings.epochs)
     try:
         with StopAfterEpoch() as stop, progress:
-            run = fit(
-                experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
-                folder=folder, force=force, source=experiment.graph.options, tensorboard=tensorboard,
+            run = run_experiment(
+                experiment, data, folder, force=force, tensorboard=tensorboard,
                 on_plan=_say_plan, on_epoch=progress.update, should_stop=stop.wanted,
             )  # fmt: skip
     except KeyboardInterrupt:

@@ -27,6 +27,13 @@ def structural_features(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, lis
     return torch.cat(columns, 1), names
 
 
+def add_structural_features(graph: Any) -> str:
+    """Gives a graph without features those that its edges make; returns a note for its user."""
+    graph.x, graph.feature_names = structural_features(graph.edge_index, graph.num_nodes)
+    graph.structural = True
+    return "no features were given; structural ones were made: degree, one-hot degree up to 5, constant"
+
+
 def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Tensor:
     """The features of a graph for ``"lp"`` or ``"nc"``.
 

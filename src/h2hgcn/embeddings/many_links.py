@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from h2hgcn.embeddings.link_index import ExactSearch, FaissSearch, Vectors
-from h2hgcn.embeddings.neighbors import check_edges
+from h2hgcn.embeddings.neighbors import check_count, check_edges
 from h2hgcn.errors import DataError
 from h2hgcn.geometry.row_pairs import squared_distances_of_rows
 
@@ -46,6 +46,7 @@ def recommend_many(
     comes first.
     """
     linked = _linked(check_edges(known_edges, len(vectors.points)), len(vectors.points))
+    check_count(k)
     _check_enough(linked, nodes, k)
     parts = []
     for first in range(0, len(nodes), _BLOCK):

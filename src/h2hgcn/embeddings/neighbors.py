@@ -40,8 +40,7 @@ def recommend_links(
     free[_neighbors(check_edges(known_edges, len(distances)), node)] = False
     free[node] = False
     candidates = free.nonzero()[0]
-    if not isinstance(k, int | np.integer):
-        raise DataError(f"k={k!r} must be a whole number: how many nodes to find")
+    check_count(k)
     if not 1 <= k <= len(candidates):
         raise DataError(
             f"{k} links of node {node if name is None else name} were asked for; there are {len(candidates)} nodes "
@@ -50,6 +49,11 @@ def recommend_links(
     nearest = candidates[np.argsort(distances[candidates], kind="stable")[:k]]
     found = distances[nearest]
     return Recommendations(nearest, found, None if score is None else np.asarray(score(found)))
+
+
+def check_count(k: Any) -> None:
+    if not isinstance(k, int | np.integer):
+        raise DataError(f"k={k!r} must be a whole number: how many nodes to find")
 
 
 def check_edges(edges: Any, num_nodes: int) -> NDArray[np.int64]:

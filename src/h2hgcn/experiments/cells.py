@@ -12,7 +12,7 @@ from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
 from h2hgcn.experiments.memory import peak_memory
 from h2hgcn.experiments.sections import Layer, Sections
-from h2hgcn.training import fit
+from h2hgcn.experiments.train import run_experiment
 from h2hgcn.training.folder import BusyFolderError
 
 Status = Literal["finished", "diverged", "stopped", "failed"]
@@ -71,10 +71,7 @@ def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Out
     while True:
         try:
             with peak_memory() as peak:
-                run = fit(
-                    experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
-                    folder=cell.folder, force=force, source=experiment.graph.options, should_stop=should_stop,
-                )  # fmt: skip
+                run = run_experiment(experiment, data, cell.folder, force=force, should_stop=should_stop)
         except NonFiniteError as error:
             return Outcome("diverged", {}, str(error))
         except DamagedRunError:

@@ -63,11 +63,19 @@ class Experiment:
         return f"{self.graph.name}-{self.task.name}-{self.model_name}-seed{self.seed}"
 
 
-def read_experiment(flags: Sections, config: Path | Sequence[Layer] | None = None) -> Experiment:
-    """The experiment that flags ask for, and below them a file, or files that were read before."""
+def read_experiment(
+    flags: Sections,
+    config: Path | Sequence[Layer] | None = None,
+    graph: GraphChoice | None = None,
+    origin: str = COMMAND_LINE,
+) -> Experiment:
+    """The experiment that flags ask for, and below them a file, or files that were read before.
+
+    ``graph`` replaces the graph that these name; ``origin`` is what error messages call the flags.
+    """
     files = [read_layer(config)] if isinstance(config, Path) else list(config or ())
-    said = [*files, Layer(COMMAND_LINE, flags)]
-    graph = choose_graph(said)
+    said = [*files, Layer(origin, flags)]
+    graph = choose_graph(said) if graph is None else graph
     task_name = _task_name(said, graph)
     model_name = _model_name(said, task_name)
     usual = graph.protocol(task_name)
@@ -136,7 +144,8 @@ def _chosen_name(layers: Sequence[Layer], section: str, known: Mapping[str, Any]
             )
         name = str(given.get("name", default))
         if name not in known:
-            raise DataError(f"{layer.origin}: {name!r} is not a {section}; {suggestion(name, known)}")
+            choices = f"there are: {', '.join(known)}" if section == "task" else suggestion(name, known)
+            raise DataError(f"{layer.origin}: {name!r} is not a {section}; {choices}")
         if "name" in given:
             return name
     return default

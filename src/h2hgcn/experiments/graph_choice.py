@@ -2,12 +2,12 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from h2hgcn.datasets import DATASETS, load_dataset
-from h2hgcn.datasets.graph_file import fingerprint
+from h2hgcn.datasets.graph_file import fingerprint, is_graph
 from h2hgcn.datasets.own.by_text import load_graph_by_text
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.sections import Layer
@@ -24,10 +24,14 @@ _RECORDS = ("fingerprint", "memory")
 
 @dataclass(frozen=True)
 class GraphChoice:
-    """``options`` is what ``config.toml`` keeps; ``fingerprint`` is that of the data of the run that it comes from."""
+    """``options`` is what ``config.toml`` keeps; ``fingerprint`` is that of the data of the run that it comes from.
+
+    ``loaded`` is a graph or a collection from memory, which no options can describe.
+    """
 
     options: dict[str, Any]
     fingerprint: str | None = None
+    loaded: Any = field(default=None, compare=False, repr=False)
 
     @property
     def dataset(self) -> str | None:
@@ -37,11 +41,15 @@ class GraphChoice:
     @property
     def name(self) -> str:
         """A short name, for folders and titles."""
+        if self.loaded is not None:
+            return str(getattr(self.loaded, "name", None) or "graph")
         return self.dataset or Path(self.options["edges"]).name.split(".")[0] or "graph"
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks that it is for, the default first."""
+        if self.loaded is not None and not is_graph(self.loaded):
+            return ("gc",)
         tasks = ("lp", "nc") if self.dataset is None else DATASETS[self.dataset].tasks
         return tuple(sorted(tasks, key=lambda task: task != "lp"))
 
@@ -52,6 +60,8 @@ class GraphChoice:
 
 def open_graph(choice: GraphChoice, root: Path | None = None) -> Any:
     """The graph or collection; a warning says if it is not what the configuration was written for."""
+    if choice.loaded is not None:
+        return choice.loaded
     options = {name: value for name, value in choice.options.items() if name != "without_feature"}
     data = load_graph_by_text(**options) if choice.dataset is None else load_dataset(choice.dataset, root)
     if "without_feature" in choice.options:

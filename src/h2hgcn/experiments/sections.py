@@ -58,14 +58,21 @@ def read_toml(path: Path) -> Sections:
 def setting(text: str) -> Sections:
     """``section.option=value`` as sections, for flags."""
     name, equals, value = text.partition("=")
-    section, dot, option = (part.strip() for part in name.partition("."))
-    if not (equals and dot and option):
+    if not equals:
         raise DataError(f"--set {text}: write it as section.option=value, such as model.dropout=0.5")
+    return named_setting(name, value.strip(), f"--set {text}")
+
+
+def named_setting(name: str, value: Any, given: str) -> Sections:
+    """An option that is named ``section.option``; ``given`` is how errors quote it."""
+    section, dot, option = (part.strip() for part in name.partition("."))
+    if not (dot and option):
+        raise DataError(f"{given}: write it as section.option=value, such as model.dropout=0.5")
     if section == "data":
-        raise DataError(f"--set {text}: use the flags --dataset, --edges and so on")
+        raise DataError(f"{given}: use the flags --dataset, --edges and so on")
     if section not in SECTIONS:
-        raise DataError(f"--set {text}: there is no section {section!r}; {suggestion(section, SECTIONS[1:])}")
-    return {section: {option: value.strip()}}
+        raise DataError(f"{given}: there is no section {section!r}; {suggestion(section, SECTIONS[1:])}")
+    return {section: {option: value}}
 
 
 def merged(*layers: Mapping[str, Any]) -> Sections:

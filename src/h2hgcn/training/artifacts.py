@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from h2hgcn.datasets.conventions import UNLABELLED
@@ -32,7 +33,7 @@ def write_points(
     write_embeddings(
         path,
         points.numpy(),
-        _ids(data, len(points)),
+        ids_of(data),
         labels_of(run, data),
         coordinates,
         space=coordinates_of(run.model.encoder),
@@ -54,8 +55,9 @@ def labels_of(run: "Run", data: Any) -> list[str | None] | None:
     return [None if number == UNLABELLED else names[number] for number in numbers]
 
 
-def _ids(data: Any, count: int) -> Any:
-    return NodeNames(data).ids if is_graph(data) else np.arange(count)
+def ids_of(data: Any) -> NDArray[Any]:
+    """The ids of a graph's nodes, or the numbers of the graphs of a collection."""
+    return NodeNames(data).ids if is_graph(data) else np.arange(len(data))
 
 
 def write_report_of(run: "Run", path: Path) -> None:
@@ -76,7 +78,7 @@ def write_report_of(run: "Run", path: Path) -> None:
         data.edge_index.numpy() if is_graph(data) else None,
         trivial,
         [*result.get("doubts", ()), *(getattr(data, "notes", None) or ())],
-        ids=_ids(data, len(run.embeddings)),
+        ids=ids_of(data),
         selected_by=f"val_{selection}",
         best_epoch=result["best_epoch"],
     )

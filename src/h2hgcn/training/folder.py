@@ -180,7 +180,9 @@ class RunFolder:
             what = f"with other settings ({name} is {old} there and {new} now)"
             if name == "data.fingerprint":
                 what = "of other data: edges, features, labels or weights are not the same"
-            raise DataError(f"{self.path} holds a run {what}; choose another folder, or begin anew with --force")
+            raise DataError(
+                f"{self.path} holds a run {what}; choose another folder, or train anew with --force (force=True)"
+            )
 
     def _files(self) -> tuple[Path, ...]:
         """What a run writes, except for the configuration; the result first, which says that the others are whole."""

@@ -1,10 +1,10 @@
 """A trained model with all that belongs to it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from h2hgcn.tasks.features import check_same_columns
 from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_probabilities, link_probabilities
 from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.tensor_files import write_tensors
-from h2hgcn.training.artifacts import coordinates_of, write_points, write_report_of
+from h2hgcn.training.artifacts import coordinates_of, ids_of, write_points, write_report_of
 from h2hgcn.training.chosen_graphs import chosen_graphs
 from h2hgcn.training.description import settings_from
 from h2hgcn.training.folder import RunFolder, metrics_line
@@ -30,6 +30,12 @@ from h2hgcn.training.node_names import NodeNames
 from h2hgcn.training.state import weights_of
 from h2hgcn.training.threads import limited_threads
 
+if TYPE_CHECKING:
+    import pandas
+
+
+_NO_DATA = "the run does not hold its data; pass them: load_run(folder, data=...)"
+
 
 class Recommendation(NamedTuple):
     """A node that may be linked, by its id; the probability is None where no decoder of links was trained."""
@@ -37,6 +43,25 @@ class Recommendation(NamedTuple):
     node: Any
     probability: float | None
     distance: float
+
+
+class RecommendedLinks(list[Recommendation]):
+    """The ``k`` likeliest missing links of each of ``nodes``, one node after the other."""
+
+    def __init__(self, links: Iterable[Recommendation], nodes: Sequence[Any], k: int) -> None:
+        super().__init__(links)
+        self.nodes, self.k = nodes, k
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The columns ``node``, ``rank``, ``other``, ``distance`` and ``probability``, as ``h2hgcn recommend`` has."""
+        columns = {
+            "node": [node for node in self.nodes for _ in range(self.k)],
+            "rank": [place % self.k + 1 for place in range(len(self))],
+            "other": [link.node for link in self],
+            "distance": [link.distance for link in self],
+            "probability": [link.probability for link in self],
+        }
+        return _pandas().DataFrame(columns)
 
 
 class Run:
@@ -94,7 +119,7 @@ class Run:
         """The task on the data of the run, split as it was."""
         if self._problem is None:
             if self.data is None:
-                raise DataError("the run does not hold its data; pass them: load_run(folder, data=...)")
+                raise DataError(_NO_DATA)
             self._problem = self.task.bind(self.data)
             self._problem.to(self.device)
         assert self._problem is not None
@@ -112,6 +137,20 @@ class Run:
         """
         with self.threads(self.problem.num_nodes), torch.no_grad():
             return self.problem.points(self.model).cpu()
+
+    @property
+    def nodes(self) -> NDArray[Any]:
+        """The ids of the nodes, in the order of ``embeddings`` and of ``predict()``; of a collection, numbers."""
+        if self.data is None:
+            raise DataError(_NO_DATA)
+        return ids_of(self.data)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The embeddings as a DataFrame: node ids as its index, a column for each coordinate (``x0`` is time)."""
+        first = 0 if coordinates_of(self.model.encoder) == "lorentz" else 1
+        names = [f"x{first + k}" for k in range(self.embeddings.shape[1])]
+        pandas = _pandas()
+        return pandas.DataFrame(self.embeddings.numpy(), pandas.Index(self.nodes.tolist(), name="id"), names)
 
     def evaluate(self, part: str = "test") -> dict[str, float]:
         """The metrics on ``"val"`` or ``"test"``, computed anew."""
@@ -188,20 +227,20 @@ class Run:
                 "train a model that computes points from features, such as h2h-gcn"
             )
 
-    def recommend(self, node: Any, k: int = 10) -> list[Recommendation]:
+    def recommend(self, node: Any, k: int = 10) -> RecommendedLinks:
         """The ``k`` likeliest missing links of a node: the nearest that it is not linked with, nearest first.
 
         Probabilities are those of the link decoder, which classifiers have if they were trained with a link term.
+        Several nodes, such as ``run.nodes``, give the links of one after the other; ``to_pandas()`` says whose each is.
         """
+        if np.ndim(node):
+            return self._recommend_several(node, k)
         if self.task.name != "gc" and self.data is None:
             raise DataError("the run does not hold its graph; run its command again, which writes it anew")
         if self.task.name == "gc":
             raise DataError("links can be recommended within one graph, not among the graphs of a collection")
         names = NodeNames(self.data)
-        numbers = names.numbers([node])
-        if numbers.shape != (1,):
-            raise DataError(f"node={node!r}: give the id of one node")
-        number = int(numbers[0])
+        number = int(names.numbers([node])[0])
         found = recommend_links(
             self.embeddings.numpy(), self.data.edge_index.numpy(), number, k, space=coordinates_of(self.model.encoder),
             name=names.ids[number].item(),
@@ -210,12 +249,23 @@ class Run:
         chances = self.link_probabilities(pairs)
         probabilities: Sequence[float | None] = [None] * k if chances is None else chances.tolist()
         scale = float(torch.as_tensor(self.model.distance_scale).detach())
-        return [
+        links = [
             Recommendation(names.ids[other].item(), probability, distance * scale)
             for other, probability, distance in zip(
                 found.nodes.tolist(), probabilities, found.distances.tolist(), strict=True
             )
         ]
+        return RecommendedLinks(links, [names.ids[number].item()], k)
+
+    def _recommend_several(self, nodes: Any, k: int) -> RecommendedLinks:
+        from h2hgcn.training.recommending import recommend_links_of  # which needs this module
+
+        if np.ndim(nodes) != 1 or not len(nodes):
+            raise DataError(f"node={nodes!r}: give the id of one node, or a list of ids")
+        columns = {name: column.tolist() for name, column in recommend_links_of(self, nodes, k).items()}
+        chances = columns.get("probability") or [None] * len(columns["node"])
+        links = map(Recommendation, columns["other"], chances, columns["distance"])
+        return RecommendedLinks(links, columns["node"][::k], k)
 
     def link_probabilities(self, pairs: NDArray[np.int64]) -> NDArray[np.floating] | None:
         """Of links between nodes named by number, in pairs ``(k, 2)``; None where no decoder of links was trained."""
@@ -276,6 +326,14 @@ def reached_from(edge_index: Tensor, start: NDArray[np.bool_]) -> NDArray[np.boo
     graph = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends)), shape=(len(start), len(start)))
     component = connected_components(graph, directed=False)[1]
     return np.isin(component, component[start])
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise DataError("to_pandas() needs pandas; install it with: pip install pandas") from None
+    return pandas
 
 
 def _num_rows(graph: Any) -> int:

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from h2hgcn.datasets.lazy import lazy_names
 from h2hgcn.datasets.named.table import DATASETS, NamedDataset, load_dataset
+from h2hgcn.lazy import lazy_names
 
 if TYPE_CHECKING:
     from h2hgcn.datasets.named.collection import FlatCollection, GraphCollection

@@ -17,11 +17,15 @@ _NO_ID = ("no node id", "give every row one")
 
 @dataclass(frozen=True)
 class Column:
-    """Values, what a person would call them, and a function that says where a row is."""
+    """Values, what a person would call them, and a function that says where a row is.
+
+    Texts of a file are trimmed; with ``exact`` they are ids as they are.
+    """
 
     values: pa.ChunkedArray
     called: str
     where: Callable[[int], str]
+    exact: bool = False
 
     def ids(self) -> pa.ChunkedArray:
         """Integers or texts, none of them missing."""
@@ -67,7 +71,8 @@ class Column:
 
     def _texts(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
         try:
-            return pc.utf8_trim_whitespace(values.cast(pa.string()))
+            texts = values.cast(pa.string())
+            return texts if self.exact else pc.utf8_trim_whitespace(texts)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise DataError(
                 f"{self.where(0)}: {self.called} is of type {values.type}; node ids are integers or texts"

@@ -95,11 +95,11 @@ def _edge_index(data: Any, origin: str) -> Codes:
 
 
 def _pyg_ids(data: Any, num_edges: int, origin: str) -> Ids:
-    given, count = getattr(data, "node_ids", None), _num_nodes(data)
+    given, count = getattr(data, "node_ids", None), num_nodes_of(data)
     return numbered_ids(count, num_edges, origin) if given is None else given_ids(given, count, f"{origin}, node_ids")
 
 
-def _num_nodes(data: Any) -> int:
+def num_nodes_of(data: Any) -> int:
     """What is said, else the rows of what belongs to nodes: PyG's own guess does not ask ``y`` and ``node_ids``."""
     if data.x is None and "num_nodes" not in data:
         rows = next((part for part in (getattr(data, "node_ids", None), data.y) if part is not None), None)

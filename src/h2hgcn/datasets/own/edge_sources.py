@@ -19,6 +19,7 @@ from h2hgcn.datasets.own.edge_objects import edges_from_matrix, edges_from_netwo
 from h2hgcn.datasets.own.edge_pairs import edges_from_pairs
 from h2hgcn.datasets.own.edge_tables import EDGE_COLUMN_NAMES, edges_from_table
 from h2hgcn.datasets.own.edge_weights import real_weights
+from h2hgcn.datasets.own.frames import edge_frame, is_frame
 from h2hgcn.datasets.own.ids import integers_in
 from h2hgcn.datasets.own.tables import check_is_file, read_table
 from h2hgcn.errors import DataError
@@ -42,8 +43,10 @@ def _edges_of(
 ) -> EdgeList:
     if isinstance(source, str | Path):
         return _from_file(Path(source).expanduser(), weights, columns, header)
+    if is_frame(source) and header is None:
+        return edges_from_table(edge_frame(source, columns), weights, columns)
     if columns is not None or header is not None:
-        raise DataError("columns and header are for delimited and Parquet files")
+        raise DataError("columns is for tables and DataFrames, header for delimited files")
     if isinstance(source, nx.Graph):
         return edges_from_networkx(source, weights, "the networkx graph")
     if sp.issparse(source):

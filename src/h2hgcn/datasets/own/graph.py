@@ -18,7 +18,7 @@ from h2hgcn.datasets.own.node_sources import features_of, labels_of, num_rows
 from h2hgcn.datasets.own.node_values import NodeValues, Unlinked, aligned
 from h2hgcn.datasets.own.simple_edges import set_edges
 from h2hgcn.datasets.own.tables import Ids
-from h2hgcn.datasets.structural import structural_features
+from h2hgcn.datasets.structural import add_structural_features
 from h2hgcn.errors import DataError, DataWarning
 
 
@@ -37,14 +37,14 @@ def load_graph(
 
     Args:
         edges: A file (CSV, TSV or other delimited text, also .gz; Parquet; NPZ; GraphML; GEXF; MatrixMarket), a
-            networkx graph, a SciPy matrix, a PyG ``Data``, a list of pairs of nodes, or of triples of two nodes and a
-            weight, or an array. An array or tensor of integers with two rows is an ``edge_index`` as in PyG, any other
-            has a pair in every row; every item of a list is an edge.
-        features: A file with a node id and a number in every further column, an array or sparse matrix for the nodes
-            0, 1, 2, ..., a mapping by id, or, of a graph that has node attributes, the names of some. Without, the
-            structural ones (degree, one-hot capped degree, constant) are made.
-        labels: A file with an id and a label, an array, a mapping, or the name of a node attribute. Nodes without a
-            label get -1.
+            DataFrame (pandas, polars) or Arrow table, a networkx graph, a SciPy matrix, a PyG ``Data``, a list of pairs
+            of nodes, or of triples of two nodes and a weight, or an array. An array or tensor of integers with two rows
+            is an ``edge_index`` as in PyG, any other has a pair in every row; every item of a list is an edge.
+        features: A file or DataFrame with a node id and a number in every further column (ids may be in the index), an
+            array or sparse matrix for the nodes 0, 1, 2, ..., a mapping by id, or, of a graph that has node attributes,
+            the names of some. Without, the structural ones (degree, one-hot capped degree, constant) are made.
+        labels: A file or DataFrame with an id and a label, a Series by id, an array, a mapping, or the name of a node
+            attribute. Nodes without a label get -1.
         weights: The column (or edge attribute) that holds edge weights, or the weights themselves. None takes a column
             that is called so, or the third of three without a header; False takes none.
         directed: Whether an edge goes one way. None asks the graph, else no.
@@ -128,9 +128,7 @@ def _set_masks(data: Data, source: EdgeList, nodes: Ids) -> None:
 
 def _set_features(data: Data, values: NodeValues | None, nodes: Ids, unlinked: Unlinked, notes: list[str]) -> None:
     if values is None:
-        data.x, data.feature_names = structural_features(data.edge_index, len(nodes))
-        data.structural = True
-        notes.append("no features were given; structural ones were made: degree, one-hot degree up to 5, constant")
+        notes.append(add_structural_features(data))
         return
     rows = aligned(values, nodes, "features", unlinked, notes)
     data.x = feature_tensor(values, rows, nodes)

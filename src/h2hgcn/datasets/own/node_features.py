@@ -11,17 +11,18 @@ from numpy.typing import NDArray
 
 from h2hgcn.datasets.arrays import load_arrays
 from h2hgcn.datasets.matrices import holds_matrix, load_matrix
+from h2hgcn.datasets.own.frames import is_frame, node_frame
 from h2hgcn.datasets.own.ids import ids_of_objects
 from h2hgcn.datasets.own.in_memory import plain_array
 from h2hgcn.datasets.own.node_tables import id_column, read_node_table
 from h2hgcn.datasets.own.node_values import NodeValues, and_more, named_array
 from h2hgcn.datasets.own.single_precision import RANGE, single
-from h2hgcn.datasets.own.tables import Ids, check_is_file, shown
+from h2hgcn.datasets.own.tables import FileTable, Ids, check_is_file, shown
 from h2hgcn.errors import DataError
 
 
 def read_features(source: Any, known: Ids | None = None) -> NodeValues:
-    """Numbers for nodes: a file with an id and a number in every other column, an array, or a mapping by id.
+    """Numbers for nodes: a file or DataFrame with an id and a number in every other column, an array, or a mapping.
 
     ``known`` are the ids of the edges, by which a header is told from a row.
     """
@@ -30,9 +31,12 @@ def read_features(source: Any, known: Ids | None = None) -> NodeValues:
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
             return _by_number(_load_numbers(path), str(path))
-        return _from_table(path, known)
+        file, notes = read_node_table(path, known)
+        return _from_table(file, id_column(file.columns), notes)
     if isinstance(source, Mapping):
         return _from_mapping(source)
+    if is_frame(source):
+        return _from_table(*node_frame(source, "features", known), [])
     return _by_number(source, "the features")
 
 
@@ -52,15 +56,16 @@ def feature_tensor(values: NodeValues, rows: NDArray[np.int64], nodes: Ids) -> t
     return torch.from_numpy(np.ascontiguousarray(values.values[rows]))
 
 
-def _from_table(path: Path, known: Ids | None) -> NodeValues:
-    file, notes = read_node_table(path, known)
-    column = id_column(file.columns)
+def _from_table(file: FileTable, column: int | None, notes: list[str]) -> NodeValues:
+    """``column`` holds the ids, if there are any."""
     others = [k for k in range(len(file.columns)) if k != column]
     if not others:
-        raise DataError(f"{path} has the column {file.columns[0]!r} only; features need an id and numbers beside it")
+        held = f"the column {file.columns[0]!r} only" if file.columns else "no columns"
+        raise DataError(f"{file.path} has {held}; features need an id and numbers beside it")
     values = np.stack([single(file.column(k).numbers()) for k in others], axis=1)
     names = [file.columns[k] for k in others]
-    return _checked(NodeValues(values, str(path), file.where, file.ids(column), names, notes))
+    ids = None if column is None else file.ids(column)
+    return _checked(NodeValues(values, str(file.path), file.where, ids, names, notes))
 
 
 def _from_mapping(source: Mapping[Any, Any]) -> NodeValues:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from h2hgcn.datasets.arrays import load_arrays
 from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.datasets.own.frames import is_frame, node_frame
 from h2hgcn.datasets.own.ids import ids_of_objects
 from h2hgcn.datasets.own.in_memory import plain_array
 from h2hgcn.datasets.own.node_tables import id_column, read_node_table
 from h2hgcn.datasets.own.node_values import NodeValues, named_array
-from h2hgcn.datasets.own.tables import Ids, check_is_file
+from h2hgcn.datasets.own.tables import FileTable, Ids, check_is_file
 from h2hgcn.errors import DataError
 
 _LABEL_NAMES = frozenset({"label", "labels", "y", "class", "category", "target"})
@@ -24,13 +25,14 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 0
 
 
 def read_labels(source: Any, known: Ids | None = None) -> NodeValues:
-    """Classes of nodes: a file with an id and a label, an array, or a mapping by id; ``known`` as for features."""
+    """Classes of nodes: a file or DataFrame with an id and a label, an array, or a mapping by id."""
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
             return _by_number(_load_labels(path), str(path))
-        return _from_table(path, known)
+        file, notes = read_node_table(path, known, _LABEL_NAMES)
+        return _from_table(file, id_column(file.columns), notes)
     if isinstance(source, Mapping):
         keys = list(source)
         labels = [_label(value) for value in source.values()]
@@ -39,6 +41,8 @@ def read_labels(source: Any, known: Ids | None = None) -> NodeValues:
                 labels, "the labels", lambda row: f"the label of {keys[row]!r}", ids_of_objects(keys, "the labels")
             )
         )
+    if is_frame(source):
+        return _from_table(*node_frame(source, "labels", known), [])
     return _by_number(source, "the labels")
 
 
@@ -55,18 +59,18 @@ def label_tensor(values: NodeValues, rows: NDArray[np.int64]) -> tuple[torch.Ten
     return torch.tensor([UNLABELLED if label is None else number[label] for label in labels]), names
 
 
-def _from_table(path: Path, known: Ids | None) -> NodeValues:
-    file, notes = read_node_table(path, known, _LABEL_NAMES)
-    column = id_column(file.columns)
+def _from_table(file: FileTable, column: int | None, notes: list[str]) -> NodeValues:
+    """``column`` holds the ids, if there are any."""
     named = [k for k, name in enumerate(file.columns) if name.lower() in _LABEL_NAMES and k != column]
     others = named or [k for k in range(len(file.columns)) if k != column]
     if len(others) != 1:
         raise DataError(
-            f"{path} has the columns {', '.join(file.columns)}; labels need an id and one column, called "
+            f"{file.path} has the columns {', '.join(file.columns)}; labels need an id and one column, called "
             "'label' if there are more"
         )
     labels = [_label(value) for value in file.table.column(others[0]).to_pylist()]
-    return _noted(NodeValues(labels, str(path), file.where, file.ids(column), notes=notes))
+    ids = None if column is None else file.ids(column)
+    return _noted(NodeValues(labels, str(file.path), file.where, ids, notes=notes))
 
 
 def _noted(labels: NodeValues) -> NodeValues:

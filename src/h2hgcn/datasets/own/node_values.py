@@ -62,7 +62,7 @@ def _by_number(values: NodeValues, nodes: Ids, what: str) -> NDArray[np.int64]:
         raise DataError(
             f"{values.origin} has {count} rows without ids, but there are {len(nodes)} nodes with ids from "
             f"{shown(nodes[0])} to {shown(nodes[-1])}; {what} without ids belong to the nodes 0 to {count - 1}: pass "
-            "them with ids"
+            "them with ids, as in a column 'id'"
         )
     return np.arange(count)
 

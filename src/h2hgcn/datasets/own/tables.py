@@ -25,28 +25,30 @@ PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 
 @dataclass(frozen=True)
 class FileTable:
-    """A table, the file it came from, and a function that says where a row is.
+    """A table, the file it came from (or words for what it was in memory), and a function that says where a row is.
 
-    ``header_guessed`` says that nobody told whether the first line is a header.
+    ``header_guessed`` says that nobody told whether the first line is a header. With ``typed``, texts are ids as they
+    are; else ``7`` may have been written for a number.
     """
 
     table: pa.Table
-    path: Path
+    path: Path | str
     has_header: bool
     where: Callable[[int], str]
     header_guessed: bool = False
+    typed: bool = False
 
     @cached_property
     def columns(self) -> list[str]:
         return self.table.column_names
 
     def column(self, number: int) -> Column:
-        return Column(self.table.column(number), self.called(number), self.where)
+        return Column(self.table.column(number), self.called(number), self.where, self.typed)
 
     def column_number(self, name: str) -> int:
         """The place of a column; of columns without a header, also by its number, counted from 1."""
-        if name in self.columns:
-            return self.columns.index(name)
+        if str(name) in self.columns:
+            return self.columns.index(str(name))
         numbers = [] if self.has_header else [str(k + 1) for k in range(len(self.columns))]
         if name in numbers:
             return numbers.index(name)
@@ -68,7 +70,8 @@ class FileTable:
             texts = [column.cast(pa.string()) for column in texts]
         chunks = [chunk for column in texts for chunk in column.chunks]
         encoded = pa.chunked_array(chunks, texts[0].type).combine_chunks().dictionary_encode()
-        ids = integers_or_texts(encoded.dictionary)
+        as_texts = self.typed and any(is_text(self.table.column(column).type) for column in columns)
+        ids = _texts(encoded.dictionary) if as_texts else integers_or_texts(encoded.dictionary)
         order = np.argsort(ids, kind="stable")
         places = np.empty(len(ids), dtype=np.int64)
         places[order] = np.arange(len(ids))
@@ -77,7 +80,14 @@ class FileTable:
 
     def with_header(self, header: bool) -> "FileTable":
         """The same file, its first line read as a header or as a row."""
-        return read_table(self.path, header)
+        return read_table(Path(self.path), header)
+
+    def may_hold_ids(self, column: int) -> bool:
+        """Whether a column holds integers or texts, or whole numbers in their place."""
+        values = self.table.column(column)
+        if not pa.types.is_floating(values.type):
+            return bool(pa.types.is_integer(values.type)) or is_text(values.type) or pa.types.is_dictionary(values.type)
+        return pc.all(pc.equal(pc.floor(values), values)).as_py() is not False
 
 
 def read_table(path: Path, header: bool | None = None, known_names: frozenset[str] = frozenset()) -> FileTable:
@@ -126,7 +136,16 @@ def integers_or_texts(values: pa.Array) -> Ids:
     try:
         integers = values.cast(pa.int64())
     except pa.ArrowInvalid:
-        return values.to_numpy(zero_copy_only=False).astype(np.str_)
+        return _texts(values)
     if pc.all(pc.equal(integers.cast(pa.string()), values)).as_py():
         return integers.to_numpy()
+    return _texts(values)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _texts(values: pa.Array) -> Ids:
     return values.to_numpy(zero_copy_only=False).astype(np.str_)

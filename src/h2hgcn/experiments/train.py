@@ -1,0 +1,243 @@
+"""From a graph and settings to a run: ``h2hgcn.train``, and what it shares with the command line."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data, Dataset
+from torch_geometric.utils import is_undirected
+
+from h2hgcn.datasets import DATASETS, load_graph
+from h2hgcn.datasets.graph_list import GraphList, as_collection
+from h2hgcn.datasets.own.converted import is_converted
+from h2hgcn.datasets.own.edge_objects import num_nodes_of
+from h2hgcn.datasets.structural import add_structural_features
+from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.experiments.config import Experiment, read_experiment
+from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
+from h2hgcn.experiments.sections import Sections, absolute_paths, merged, named_setting
+from h2hgcn.options import suggestion
+from h2hgcn.tasks.edges import check_edges
+from h2hgcn.training import Run, fit
+from h2hgcn.training.loop import EpochReport
+from h2hgcn.training.state import TrainingState
+
+# Where the flags of ``h2hgcn train``, which are the keywords of ``train``, belong in a configuration.
+_SETTINGS = {
+    "task": "task.name", "protocol": "task.protocol",
+    "model": "model.name", "dim": "model.dim", "layers": "model.num_layers",
+    "epochs": "training.epochs", "lr": "training.lr", "device": "training.device",
+    "batch_size": "training.batch_size", "fanout": "training.fanout", "workers": "training.workers",
+}  # fmt: skip
+
+
+# Seconds from one line of progress to the next.
+_QUIET_SECONDS = 2.0
+
+
+def train(
+    data: Any = None,
+    task: str | None = None,
+    *,
+    features: Any = None,
+    labels: Any = None,
+    weights: Any = None,
+    directed: bool | None = None,
+    columns: tuple[str, str] | None = None,
+    header: bool | None = None,
+    unlinked: str | None = None,
+    root: str | PathLike[str] | None = None,
+    model: str | None = None,
+    dim: int | None = None,
+    layers: int | None = None,
+    epochs: int | None = None,
+    lr: float | None = None,
+    batch_size: int | str | None = None,
+    fanout: str | Sequence[int] | None = None,
+    workers: int | None = None,
+    protocol: str | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    config: str | PathLike[str] | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
+    tensorboard: bool = False,
+    verbose: bool = False,
+) -> Run:
+    """Trains a model on a graph, as ``h2hgcn train`` does with the same options.
+
+    >>> run = h2hgcn.train("my.csv")
+    >>> run.recommend("ann", k=10).to_pandas()
+
+    Args:
+        data: A file of edges, the name of a dataset, or a graph in memory: a DataFrame of edges, a networkx graph, a
+            SciPy matrix, a list of pairs, an ``edge_index``, or a PyG ``Data``. Everything that ``load_graph`` takes is
+            loaded by it. A ``Data`` is used as it is, in its order of nodes; a copy gets structural features if it has
+            no ``x``, and ``directed`` if its edges go one way. A list of ``Data`` or a PyG dataset is a collection of
+            graphs. None takes the graph of ``config``, or the built-in tree.
+        task: ``"lp"`` (links), ``"nc"`` (classes of nodes) or ``"gc"`` (classes of graphs). Default: ``"lp"``, or
+            ``"gc"`` for a collection.
+        features, labels, weights, directed, columns, header, unlinked: As for ``load_graph``.
+        root: The folder of named datasets.
+        model, dim, layers, epochs, lr, batch_size, fanout, workers, protocol, seed, device: As the flags of
+            ``h2hgcn train``. None takes the tuned settings of a named dataset, or else the defaults for any graph.
+        settings: Any other setting by name, such as ``{"model.dropout": 0.5}``; the same as ``--set``.
+        config: A TOML file of settings, such as the ``config.toml`` of a run.
+        out: The folder of the run. If it holds this run already, the run is resumed or loaded. None writes nothing;
+            ``run.save(folder)`` can do so later.
+        force: Whether a run in ``out`` may be replaced.
+        tensorboard: Whether curves for TensorBoard are written to ``out``.
+        verbose: Whether to print progress.
+
+    Notes on the data and on the result, which the command line prints, are ``DataWarning``.
+    """
+    graph, loaded = _described(data, features, labels, weights, directed, columns, header, unlinked)
+    flags = sections_of(
+        graph, [named_setting(name, value, f"settings {name}={value}") for name, value in (settings or {}).items()],
+        seed, task=task, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs, lr=lr, device=device,
+        batch_size=batch_size, fanout=_joined(fanout, int), workers=workers,
+    )  # fmt: skip
+    choice = None if loaded is None else GraphChoice({"memory": True}, loaded=loaded)
+    experiment = read_experiment(flags, _path(config), choice, "train()")
+    opened = open_graph(experiment.graph, _path(root))
+    progress = _Progress(experiment) if verbose else None
+    run = run_experiment(
+        experiment, opened, _path(out), force=force, tensorboard=tensorboard,
+        on_plan=print if verbose else None, on_epoch=progress,
+    )  # fmt: skip
+    if verbose:
+        print(run)
+    for doubt in run.result.get("doubts", ()):
+        warnings.warn(doubt, DataWarning, stacklevel=2)
+    return run
+
+
+def run_experiment(
+    experiment: Experiment,
+    data: Any,
+    folder: Path | None = None,
+    *,
+    force: bool = False,
+    tensorboard: bool = False,
+    on_plan: Callable[[str], None] | None = None,
+    on_epoch: Callable[[EpochReport, TrainingState], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Trains what ``read_experiment`` has read on what ``open_graph`` has opened, as ``fit`` does."""
+    # A search for settings goes here: it has the data, and returns the experiment to train in full.
+    return fit(
+        experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
+        folder=folder, force=force, source=experiment.graph.options, tensorboard=tensorboard,
+        on_plan=on_plan, on_epoch=on_epoch, should_stop=should_stop,
+    )  # fmt: skip
+
+
+def sections_of(
+    graph: Mapping[str, Any], settings: Iterable[Sections] = (), seed: int | None = None, **flags: Any
+) -> Sections:
+    """Flags as the sections of a configuration; those that are None were not given. ``settings`` win over them."""
+    sections: Sections = {"data": dict(graph), "task": {}, "model": {}, "training": {}}
+    for name, value in flags.items():
+        if value is not None:
+            section, _, option = _SETTINGS[name].partition(".")
+            sections[section][option] = value
+    return merged(sections, {} if seed is None else {"seed": seed}, *settings)
+
+
+def _described(
+    data: Any,
+    features: Any,
+    labels: Any,
+    weights: Any,
+    directed: bool | None,
+    columns: tuple[str, str] | None,
+    header: bool | None,
+    unlinked: str | None,
+) -> tuple[Sections, Any]:
+    """A graph in texts, as the command line has it and ``config.toml`` can keep it, or else loaded."""
+    if columns is not None and (isinstance(columns, str) or len(columns) != 2):
+        raise DataError(f"columns={columns!r}: name two, such as columns=('source', 'target')")
+    texts = {"features": _joined(features, str), "labels": labels, "weights": "none" if weights is False else weights}
+    options: Sections = {
+        **texts, "directed": directed, "header": header, "unlinked": unlinked,
+        "source": None if columns is None else str(columns[0]),
+        "target": None if columns is None else str(columns[1]),
+    }  # fmt: skip
+    options = {name: value for name, value in options.items() if value is not None}
+    if isinstance(data, str | PathLike) or data is None:
+        place = {} if data is None else _place(data)
+        if "dataset" in place and options:
+            raise DataError(f"{', '.join(options)}: only for a graph of your own; {data} is a named dataset")
+        if all(value is None or isinstance(value, str | PathLike) for value in texts.values()):
+            described = {name: fspath(value) if name in texts else value for name, value in options.items()}
+            return absolute_paths({**place, **described}, Path()), None
+        if data is None:
+            raise DataError(f"{', '.join(options)}: only for a graph of your own; pass its edges, too")
+        data = place["edges"]
+    graphs = as_collection(data)
+    if isinstance(graphs, Dataset) and len(graphs) == 1:
+        graphs = graphs[0]
+    if isinstance(graphs, Data | Dataset | GraphList) and not options:
+        return {}, _completed(graphs) if isinstance(graphs, Data) else graphs
+    loaded = load_graph(
+        graphs, features, labels, weights, directed,
+        columns=columns, header=header, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
+    )  # fmt: skip
+    return {}, loaded
+
+
+def _place(data: str | PathLike[str]) -> Sections:
+    """A file, or the name of a dataset if there is no file of that name."""
+    path = Path(data).expanduser()
+    if isinstance(data, str) and data.lower() in DATASETS and not (path.is_file() or is_converted(path)):
+        return {"dataset": data}
+    if path.exists() or not isinstance(data, str):
+        return {"edges": str(path)}
+    raise DataError(f"{data!r} is neither a file nor a named dataset; {suggestion(data.lower(), DATASETS)}")
+
+
+def _completed(graph: Data) -> Data:
+    """The graph itself; a copy with ``x`` if it has none, or ``directed`` if edges go one way and it is not set."""
+    given, graph = graph, copy(graph)
+    graph.num_nodes = num_nodes_of(graph)
+    check_edges(graph, "the PyG graph")
+    if getattr(graph, "directed", None) is None:
+        graph.directed = not is_undirected(graph.edge_index, graph.edge_weight, graph.num_nodes)
+    if graph.x is not None:
+        return graph if graph.directed and getattr(given, "directed", None) is None else given
+    note = add_structural_features(graph)
+    graph.notes = [*(getattr(graph, "notes", None) or ()), note]
+    warnings.warn(f"the PyG graph: {note}", DataWarning, stacklevel=4)
+    return graph
+
+
+def _joined(values: Any, kind: type) -> Any:
+    """Several names or numbers as a command line has them: ``a,b``; anything else as it is."""
+    several = isinstance(values, list | tuple) and all(isinstance(value, kind) for value in values)
+    return ",".join(map(str, values)) if several else values
+
+
+def _path(given: str | PathLike[str] | None) -> Path | None:
+    return None if given is None else Path(given).expanduser()
+
+
+class _Progress:
+    """Prints an epoch every few seconds, and the last one."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        print(f"{experiment.model_name} for {experiment.task.name} on {experiment.graph.name}")
+        self._epochs = experiment.settings.epochs
+        self._last = 0.0
+        self._best = ""
+
+    def __call__(self, report: EpochReport, state: TrainingState) -> None:
+        if report.val is not None:
+            self._best = f", best validation {report.selection} {state.best[report.selection]:.4f}"
+        if report.epoch == self._epochs or time.monotonic() - self._last > _QUIET_SECONDS:
+            print(f"epoch {report.epoch}/{self._epochs}: loss {report.loss:.4f}{self._best}")
+            self._last = time.monotonic()
