@@ -58,11 +58,14 @@ def find_preset(dataset: str | None, task: str, model: str, variant: str | None 
     return _preset(f"{place}:{model}", merged(defaults["all"], defaults.get(model, {})))
 
 
+def searches_from(chosen: Any) -> tuple[Search, ...]:
+    """What ``chosen`` says in a file: one table, or a list of them."""
+    return tuple(Search(**search) for search in (chosen if isinstance(chosen, list) else [chosen]))
+
+
 def _preset(name: str, table: dict[str, Any]) -> Preset:
-    chosen = table.get("chosen", [])
-    searches = chosen if isinstance(chosen, list) else [chosen]
     settings = {section: table[section] for section in _SECTIONS if section in table}
-    return Preset(name, settings, tuple(Search(**search) for search in searches))
+    return Preset(name, settings, searches_from(table.get("chosen", [])))
 
 
 @cache
