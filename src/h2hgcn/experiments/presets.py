@@ -50,9 +50,9 @@ def find_preset(dataset: str | None, task: str, model: str, variant: str | None 
     """The settings frozen for a dataset, for the protocol ``variant`` if there are any; else the defaults."""
     place = f"dai2021/{dataset}.toml"
     frozen = {} if dataset is None else _read(place)
-    for table, tables in ((f"{variant}.{task}.{model}", frozen.get(variant, {})), (f"{task}.{model}", frozen)):
+    for prefix, tables in ((f"{variant}.", frozen.get(str(variant), {})), ("", frozen)):
         if model in tables.get(task, {}):
-            return _preset(f"{place}:{table}", tables[task][model])
+            return _preset(f"{place}:{prefix}{task}.{model}", tables[task][model])
     place = f"defaults/{task}.toml"
     defaults = _read(place)
     return _preset(f"{place}:{model}", merged(defaults["all"], defaults.get(model, {})))
