@@ -21,9 +21,13 @@ def distributions(tmp_path_factory):
 
 def test_wheel_installs_and_imports(distributions, tmp_path):
     (wheel,) = distributions.glob("*.whl")
-    assert {"h2hgcn/py.typed", "h2hgcn/embeddings/assets/report.css", "h2hgcn/explorer/static/main.mjs"} <= set(
-        zipfile.ZipFile(wheel).namelist()
-    )
+    assert {
+        "h2hgcn/py.typed",
+        "h2hgcn/embeddings/assets/report.css",
+        "h2hgcn/explorer/static/main.mjs",
+        "h2hgcn/experiments/defaults/lp.toml",
+        "h2hgcn/experiments/dai2021/cora.toml",
+    } <= set(zipfile.ZipFile(wheel).namelist())
     install = [
         sys.executable,
         "-m",

@@ -1,20 +1,15 @@
 """Configuration: which of several places decides, and what is said of mistakes."""
 
-import re
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, dataclass
 
 import pytest
 
 from h2hgcn.errors import DataError
-from h2hgcn.experiments import presets as presets_package
-from h2hgcn.experiments import read_experiment
+from h2hgcn.experiments import config, read_experiment
 from h2hgcn.experiments.sections import absolute_paths, merged, setting
 from h2hgcn.models import ENCODERS, H2HGCN
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import TrainingSettings
-
-PRESETS = sorted(path.stem for path in Path(presets_package.__file__).parent.glob("*.toml"))
 
 
 @pytest.fixture
@@ -32,7 +27,7 @@ def file(tmp_path):
 def test_without_anything_it_is_the_disease_tree():
     experiment = read_experiment({})
     assert experiment.name == "disease-lp-h2h-gcn-seed0"
-    assert experiment.preset == "disease-lp-h2h-gcn"
+    assert experiment.preset == "dai2021/disease.toml:lp.h2h-gcn"
     assert isinstance(experiment.task, LinkPrediction)
     assert isinstance(experiment.encoder(7), H2HGCN)
 
@@ -133,37 +128,6 @@ def test_tasks_fit_the_data(file, dataset, default, misfit):
         read_experiment({"task": {"name": misfit}}, path)
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_are_found_and_whole(name):
-    dataset, task, model, protocol = re.fullmatch(r"(?:(\w+)-)?(lp|nc|gc)-(.+?)(?:-(clean))?", name).groups()
-    variant = {} if protocol is None else {"preset": protocol}
-    found, settings = presets_package.preset(dataset, task, model, protocol)
-    assert found == name
-    data = {"dataset": dataset or "dd"} if task == "gc" or dataset else {"edges": "e.csv"}
-    flags = {"data": data, "task": {"name": task}, "model": {"name": model}, **variant}
-    experiment = read_experiment(merged(flags, settings))  # whatever a preset of dd's own says
-    assert dataset is None or experiment.preset == name
-    assert isinstance(experiment.encoder(200, num_nodes=10), ENCODERS[model])
-
-
-@pytest.mark.parametrize(
-    ("dataset", "protocol", "variant", "found"),
-    [
-        ("cora", "clean", None, "cora-nc-gat-clean"),
-        ("cora", "planetoid", None, "cora-nc-gat"),
-        ("disease", "clean", None, "disease-nc-gat"),  # the usual split, asked for or not
-        ("disease", None, None, "disease-nc-gat"),
-        ("disease", "clean", "clean", "disease-nc-gat-clean"),
-        ("disease", "clean", "legacy", "disease-nc-gat"),
-    ],
-)
-def test_a_split_that_is_not_the_usual_one_has_a_preset_of_its_own(dataset, protocol, variant, found):
-    task = {"name": "nc"} | ({} if protocol is None else {"protocol": protocol})
-    named = {} if variant is None else {"preset": variant}
-    flags = {"data": {"dataset": dataset}, "task": task, "model": {"name": "gat"}, **named}
-    assert read_experiment(flags).preset == found
-
-
 @pytest.mark.parametrize("model", sorted(ENCODERS))
 def test_the_split_is_that_of_the_dataset_and_the_task(model):
     usual = {("cora", "lp"): "legacy", ("cora", "nc"): "planetoid", ("enzymes", "gc"): "fair-comparison",
@@ -177,3 +141,52 @@ def test_the_split_is_that_of_the_dataset_and_the_task(model):
 
 def test_later_layers_win_option_by_option():
     assert merged({"a": {"x": 1, "y": 1}, "s": 1}, {"a": {"y": 2}, "s": 2}) == {"a": {"x": 1, "y": 2}, "s": 2}
+
+
+def test_the_digest_covers_defaults(monkeypatch):
+    """A changed default of any section changes it; giving a default by name does not."""
+
+    @dataclass(frozen=True)
+    class Impatient(TrainingSettings):
+        patience: int | None = 20
+
+    @dataclass(frozen=True)
+    class Harder(LinkPrediction):
+        negatives: int = 5
+
+    def digest(**sections):
+        return read_experiment({"data": {"edges": "e.csv"}, **sections}).digest
+
+    before = digest()
+    given = {"task": {"negatives": 1}, "model": {"dropout": 0.0}, "training": {"patience": 100}}
+    assert digest(**given) == before
+    for name, value in {"TrainingSettings": Impatient, "TASKS": {"lp": Harder}}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(config, name, value)
+            assert digest() != before
+    monkeypatch.setitem(H2HGCN.__init__.__kwdefaults__, "dropout", 0.25)
+    assert digest() != before
+    assert digest(model={"dropout": 0.0}) == before
+
+
+def test_options_added_later_keep_digests_while_they_change_nothing(monkeypatch):
+    @dataclass(frozen=True)
+    class Longer(TrainingSettings):
+        warmup: int = 0
+
+    before = read_experiment({}).digest
+    monkeypatch.setattr(config, "TrainingSettings", Longer)
+    assert read_experiment({}).digest != before
+    monkeypatch.setitem(config._NEUTRAL, "training", {"warmup": 0})
+    assert read_experiment({}).digest == before
+    assert read_experiment({"training": {"warmup": 1}}).digest != before
+
+
+@pytest.mark.parametrize(("option", "counts"), [("workers", False), ("threads", False), ("fanout", True)])
+def test_what_leaves_the_result_alone_is_not_in_the_digest(option, counts):
+    changed = read_experiment({"training": {option: "3"}}).digest
+    assert (changed != read_experiment({}).digest) == counts
+
+
+def test_the_seed_is_not_in_the_digest():
+    assert read_experiment({"seed": 1}).digest == read_experiment({}).digest

@@ -9,7 +9,7 @@ from h2hgcn.experiments.cells import Outcome
 from h2hgcn.experiments.records import Records
 from h2hgcn.experiments.reproduction import record_of, runs_of, still_unfinished, unfinished
 from h2hgcn.experiments.results_page import results_page, shown, table_lines
-from h2hgcn.experiments.results_words import words_of
+from h2hgcn.experiments.results_words import budget, words_of
 from h2hgcn.experiments.table_cells import table_scores
 from h2hgcn.experiments.tables import TABLES, paper_table
 from h2hgcn.models import ENCODERS
@@ -84,6 +84,27 @@ def test_other_data_than_the_papers_are_not_held_against_it():
     (run,) = runs_of(table, "legacy", 1, ("disease-nc",), ("h2h-gcn",))
     (sentence,) = words_of(table_scores(table, [finished(run, 0.5)], "legacy"))
     assert "H2H-GCN has 50.0; the paper's 90.3 is of another task." in sentence
+
+
+def test_budgets_come_from_how_settings_were_chosen():
+    table = paper_table("table1")
+    cells = {("h2h-gcn", "cora-lp"): "40 + 80 tune, 15 hand", ("gcn", "pubmed-lp"): "as Cora LP"}
+    for (row, column), said in cells.items():
+        assert budget(table.row(row).searches(table.column(column), "legacy")) == said
+    assert budget(table.row("gcn").searches(table.column("pubmed-lp"), "clean")) == "5 tune"
+    (dim3, *_, dim128), ours = paper_table("table4").columns, paper_table("table4").row("h2h-gcn")
+    assert [budget(ours.searches(column, "legacy")) for column in (dim3, dim128)] == ["24 tune", "30 tune, 9 hand"]
+    ablations = paper_table("ablations")
+    assert not ablations.row("no-stem").searches(ablations.columns[0], "legacy")
+
+
+def test_what_was_tried_is_told_of_a_number_that_was_not_reached():
+    table = paper_table("table4")
+    for score, said in ((0.7, True), (0.9, False)):
+        runs = runs_of(table, "legacy", 1, ("dim3", "dim5"), ("h2h-gcn",))
+        first, second = words_of(table_scores(table, [finished(run, score) for run in runs], "legacy"))
+        assert ("Tried: 24 trials of `h2hgcn tune`, 2 seeds each." in first) == said
+        assert ("Tried: as for 3." in second) == said
 
 
 @pytest.mark.parametrize(("score", "said"), [(0.45, True), (0.55, False)])

@@ -8,7 +8,7 @@ import tomli_w
 
 from h2hgcn.atomic import atomic_write
 from h2hgcn.experiments.config import read_experiment
-from h2hgcn.experiments.presets import preset
+from h2hgcn.experiments.presets import find_preset
 from h2hgcn.experiments.sections import Sections, merged
 from h2hgcn.experiments.tuning import TrialResult, Tuning
 from h2hgcn.models import ENCODERS
@@ -19,8 +19,8 @@ def write_settings(path: Path, tuning: Tuning, result: TrialResult, comment: str
     """The settings of a trial as a configuration file: all that differs from defaults, or that a preset may say."""
     experiment = read_experiment(merged(tuning.flags, result.settings), tuning.files)
     task = experiment.task
-    known = preset(experiment.graph.dataset, task.name, experiment.model_name, task.protocol)[1]
-    said = merged(known, {"task": {"protocol": task.protocol}}, result.settings)
+    preset = find_preset(experiment.graph.dataset, task.name, experiment.model_name, task.protocol)
+    said = merged(preset.settings, {"task": {"protocol": task.protocol}}, result.settings)
     given: dict[str, tuple[Sections, Any]] = {
         "task": (asdict(task), type(task)),
         "model": (experiment.model_options, ENCODERS[experiment.model_name]),

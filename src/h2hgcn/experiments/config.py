@@ -12,11 +12,11 @@ from torch import nn
 from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.graph_choice import GraphChoice, choose_graph
-from h2hgcn.experiments.presets import preset
+from h2hgcn.experiments.presets import Search, find_preset
 from h2hgcn.experiments.sections import COMMAND_LINE, Layer, Sections, merged, read_layer
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.pretrained import FACTS, PLACEMENT
-from h2hgcn.options import changed_options, checked_options, option_types, suggestion
+from h2hgcn.options import checked_options, default_options, option_types, suggestion
 from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings
 from h2hgcn.training.building import DEFAULT_DIM
@@ -24,10 +24,20 @@ from h2hgcn.training.description import encoder_factory
 
 DEFAULT_MODEL = "h2h-gcn"
 
+# Settings of training that change how fast a run is, but not its result, beyond rounding.
+_WITHOUT_EFFECT = ("device", "threads", "workers", "checkpoint_seconds")
+
+# Options that were added after results had been recorded, each with the value that leaves everything as it was before.
+# A digest has no entry for an option that stands at this value, so those records stay valid.
+_NEUTRAL: dict[str, dict[str, Any]] = {"task": {}, "model": {}, "training": {}}
+
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is to be run, out of names."""
+    """A run: graph, task, model and settings.
+
+    ``preset`` names the file and the table that the settings start from, ``chosen`` the searches that led to them.
+    """
 
     graph: GraphChoice
     task: Any
@@ -35,7 +45,8 @@ class Experiment:
     model_options: dict[str, Any]
     settings: TrainingSettings
     seed: int
-    preset: str | None
+    preset: str
+    chosen: tuple[Search, ...] = ()
 
     @property
     def encoder(self) -> Callable[..., nn.Module]:
@@ -44,17 +55,24 @@ class Experiment:
 
     @property
     def digest(self) -> str:
-        """A hash of all settings but the seed, to know a run by.
+        """A hash of all settings except the seed: records of runs are found by it.
 
-        Options at their defaults do not count: one that is added later, and not used, leaves the hash as it was.
+        It covers every option of the task, the model and the training with the value that the run has, given or
+        default. So a changed default changes the digests of the runs that rest on it, and their records no longer
+        count. Two kinds of options are left out: those without an effect on the result (``_WITHOUT_EFFECT``), and
+        those that were added later and stand at their neutral value (``_NEUTRAL``). When you add an option that changes
+        nothing at some value, list that value there.
         """
-        given: dict[str, tuple[dict[str, Any], Any]] = {
-            "task": (asdict(self.task), type(self.task)),
-            "model": (self.model_options, ENCODERS[self.model_name]),
-            "training": (asdict(self.settings), TrainingSettings),
+        encoder = ENCODERS[self.model_name]
+        types = option_types(encoder, (*PLACEMENT, *FACTS))
+        defaults = {name: value for name, value in default_options(encoder).items() if name in types}
+        sections = {
+            "task": asdict(self.task),
+            "model": checked_options(defaults | self.model_options, types, "[model]"),
+            "training": {name: value for name, value in asdict(self.settings).items() if name not in _WITHOUT_EFFECT},
         }
-        changed = {section: changed_options(options, target) for section, (options, target) in given.items()}
-        parts = (self.graph.options, self.task.name, self.model_name, changed)
+        covered = {section: _without_neutral(section, options) for section, options in sections.items()}
+        parts = (self.graph.options, self.task.name, self.model_name, covered)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -80,9 +98,9 @@ def read_experiment(
     model_name = _model_name(said, task_name)
     usual = graph.protocol(task_name)
     variant = _variant(said, usual or TASKS[task_name].protocol)
-    preset_name, known = preset(graph.dataset, task_name, model_name, variant)
+    preset = find_preset(graph.dataset, task_name, model_name, variant)
     defaults: Sections = {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}}
-    layers = [Layer("defaults", defaults), Layer(f"preset {preset_name}", known), *said]
+    layers = [Layer("defaults", defaults), Layer(preset.name, preset.settings), *said]
     task_types = {"name": str, **option_types(TASKS[task_name])}
     model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}
     return Experiment(
@@ -92,8 +110,14 @@ def read_experiment(
         _options(layers, "model", model_types),
         TrainingSettings(**_options(layers, "training", option_types(TrainingSettings))),
         _seed(layers),
-        preset_name,
+        preset.name,
+        preset.chosen,
     )
+
+
+def _without_neutral(section: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    neutral = _NEUTRAL[section]
+    return {name: value for name, value in options.items() if name not in neutral or value != neutral[name]}
 
 
 def _variant(layers: Sequence[Layer], usual: str) -> str | None:

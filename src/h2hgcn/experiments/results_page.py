@@ -6,7 +6,7 @@ from pathlib import Path
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.records import Record, Records
-from h2hgcn.experiments.results_words import words_of
+from h2hgcn.experiments.results_words import budget, words_of
 from h2hgcn.experiments.table_cells import Score, TableScores, table_scores
 from h2hgcn.experiments.table_records import usable
 from h2hgcn.experiments.tables import TABLES, Column, PaperTable, Row, paper_table
@@ -21,8 +21,8 @@ A cell has our mean ± deviation in per cent, the number of runs in brackets, an
 `legacy` is the paper's protocol: one split, the seed of weights, negatives and dropout varied. `clean` varies the split
 with the seed. With folds, mean and deviation are over the folds, of each of which the mean over seeds is taken; where
 several settings are named, each fold chose among them on its own validation part.
-Settings are the presets of `h2hgcn train`, which say how they were chosen. "Highest known" is the highest number that
-we found reported by anybody, by whatever protocol.
+Settings are those that `h2hgcn train` starts from, frozen in `src/h2hgcn/experiments/dai2021/`. "Highest known" is the
+highest number that we found reported by anybody, by whatever protocol.
 
 Below each table stands what follows from it. "Within noise" is said from p = 0.05 on, by a t-test over seeds, which is
 paired where both rows have the same splits or folds; p is not corrected for the number of rows, the best of which is
@@ -32,6 +32,11 @@ that seconds differ by a factor of several, and memory is that of a process that
 The number in row `ROW` and column `COLUMN` of table `TABLE` comes from
 `h2hgcn reproduce TABLE --protocol PROTOCOL --cells COLUMN --models ROW --seeds N`, where `N` is the number of runs, or
 that of runs of a fold.
+"""
+
+_BUDGETS = """
+How many settings were tried for each cell, on validation data: trials of `h2hgcn tune`, random settings, or settings
+picked by hand; "?" where the number was not recorded. "As" names where settings were copied from, without a search.
 """
 
 _FIRST_LINES = _INTRODUCTION[: _INTRODUCTION.index(" from the records")].encode()
@@ -119,6 +124,10 @@ def _section(scores: TableScores) -> Iterator[str]:
     yield from (f"- {column.title}: {column.note}." for column in scores.columns if column.note)
     yield from (f"- The other numbers of {row.title} are of {row.source}." for row in scores.rows if _is_others(row))
     yield from (f"- {sentence}" for sentence in words_of(scores))
+    budgets = [[row.title, *(_budget(scores, row, column) for column in scores.columns)] for row in scores.rows]
+    if any(any(cells) for _, *cells in budgets):
+        yield _BUDGETS
+        yield from _markdown(header, budgets)
     yield "\nSeconds of a run, the median, and the largest peak memory in megabytes:\n"
     costs = [[row.title, *(_cost(scores, row, column) for column in scores.columns)] for row in scores.rows]
     yield from _markdown(header, costs)
@@ -128,6 +137,11 @@ def _section(scores: TableScores) -> Iterator[str]:
 def _name(table: PaperTable) -> str:
     """``table1`` as "Table 1"."""
     return re.sub(r"(?<=[a-z])(?=\d)", " ", table.name).capitalize()
+
+
+def _budget(scores: TableScores, row: Row, column: Column) -> str:
+    is_there = scores.of(row, column) is not None and not any(row.settings for row in scores.rows)
+    return budget(row.searches(column, scores.protocol)) if is_there else ""
 
 
 def _cost(scores: TableScores, row: Row, column: Column) -> str:

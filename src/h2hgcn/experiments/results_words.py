@@ -1,7 +1,8 @@
 """What the scores of a table say, in sentences: where ours falls short, and who is better."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from h2hgcn.experiments.presets import Search
 from h2hgcn.experiments.significance import LEVEL, p_value
 from h2hgcn.experiments.table_cells import Score, TableScores
 from h2hgcn.experiments.tables import Column, Row
@@ -13,20 +14,29 @@ OURS = "h2h-gcn"
 def words_of(scores: TableScores) -> Iterator[str]:
     """A sentence or two for each column in which H2H-GCN has a score."""
     ours = next((row for row in scores.rows if row.name == OURS), None)
+    searched: dict[tuple[Search, ...], str] = {}
     for column in scores.columns:
         score = None if ours is None else scores.of(ours, column)
         if ours is not None and score is not None:
-            yield f"{column.title}: " + " ".join(_sentences(scores, ours, column, score))
+            yield f"{column.title}: " + " ".join(_sentences(scores, ours, column, score, searched))
 
 
-def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> Iterator[str]:
+def _sentences(
+    scores: TableScores, ours: Row, column: Column, score: Score, searched: dict[tuple[Search, ...], str]
+) -> Iterator[str]:
+    """``searched`` has the searches that columns before this one have told, and which column told them first."""
     if len(score.values) < column.folds:
         yield f"H2H-GCN has {score.mean:.1f} on {len(score.values)} of {column.folds} folds, the others being missing."
         return
     paper = ours.paper.get(column.id) if scores.protocol == "legacy" else None  # by other protocols it is another task
     yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, paper, column.other_task)}."
-    if column.tried and paper is not None and round(score.mean, 1) < paper:
-        yield f"{column.tried.rstrip('.')}."
+    if paper is not None and round(score.mean, 1) < paper:
+        if searches := ours.searches(column, scores.protocol):
+            first = searched.setdefault(searches, column.title)
+            words = "; ".join(map(_search_words, searches))
+            yield f"Tried: {words}." if first == column.title else f"Tried: as for {first}."
+        if column.tried:
+            yield f"{column.tried.rstrip('.')}."
     others = [(row, scores.of(row, column)) for row in scores.rows if row.name != OURS]
     found = [(row, other) for row, other in others if other is not None and len(other.values) >= column.folds]
     if found:
@@ -42,6 +52,24 @@ def _sentences(scores: TableScores, ours: Row, column: Column, score: Score) -> 
     below = [row.title for row, other in [(ours, score), *found] if other.mean < _chance(column)]
     if below:
         yield f"Below chance, which is {_chance(column):.0f}: {', '.join(below)}."
+
+
+def budget(searches: Sequence[Search]) -> str:
+    """How many settings were tried, in short: ``40 + 80 tune, 15 hand``."""
+    counts: dict[str, list[str]] = {}
+    for search in searches:
+        counts.setdefault(search.by, []).append(str(search.trials or "?"))
+    copied = [f"as {search.source}" for search in searches if search.by == "copied"]
+    return ", ".join(copied + [f"{' + '.join(trials)} {by}" for by, trials in counts.items() if by != "copied"])
+
+
+def _search_words(search: Search) -> str:
+    """``80 trials of `h2hgcn tune` (with learn_decoder in the space)``."""
+    kinds = {"tune": "trials of `h2hgcn tune`", "random": "random settings", "hand": "settings by hand"}
+    seeds = f", {search.seeds} seeds each" if search.seeds > 1 else ""
+    text = f"{search.trials or 'some'} {kinds[search.by]}{seeds}" if search.by in kinds else f"as {search.source}"
+    note = search.note.rstrip(".")
+    return f"{text} ({note[0].lower()}{note[1:]})" if note else text
 
 
 def _against_paper(score: Score, paper: float | None, other_task: bool) -> str:

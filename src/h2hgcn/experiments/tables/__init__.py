@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from h2hgcn.errors import DataError
+from h2hgcn.experiments.presets import Search, find_preset, searches_from
 from h2hgcn.experiments.sections import Sections, merged
 from h2hgcn.options import suggestion
 
@@ -17,8 +18,8 @@ TABLES = ("table1", "table2", "table3", "table4", "ablations")
 class Column:
     """A graph and a task. ``protocols`` are the splits that stand for the paper's (legacy) and a clean protocol.
 
-    ``tried`` says what was done to reach the paper's number by its protocol, where it was not reached. With
-    ``other_task`` the data are not those of the paper.
+    ``tried`` is a remark on what was tried to reach the paper's number. With ``other_task`` the data are not those of
+    the paper.
     """
 
     id: str
@@ -39,8 +40,8 @@ class Row:
 
     ``settings`` make it a variant of the model, which needs an ``id`` of its own; ``columns`` and ``protocols`` are
     those that it is for, all if there are none. ``by_column`` has the settings of single columns, where the model was
-    tuned for each. ``choices`` has other settings for columns with folds: each fold chooses one of them, or those
-    without, on its own validation part.
+    tuned for each, and ``chosen`` how they were chosen. ``choices`` has other settings for columns with folds: each
+    fold chooses one of them, or those without, on its own validation part.
     """
 
     model: str
@@ -50,6 +51,7 @@ class Row:
     columns: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ()
     by_column: Mapping[str, Sections] = field(default_factory=dict)
+    chosen: tuple[Search, ...] = ()
     choices: Mapping[str, Sequence[Sections]] = field(default_factory=dict)
     paper: Mapping[str, float] = field(default_factory=dict)
     source: str = "Dai et al. 2021"
@@ -62,6 +64,15 @@ class Row:
         """The settings that a run may have, all but one of which are ``choices``."""
         own = merged(self.settings, self.by_column.get(column.id, {}))
         return [own, *(merged(own, choice) for choice in self.choices.get(column.id, ()))]
+
+    def searches(self, column: Column, protocol: str) -> tuple[Search, ...]:
+        """How the settings of a cell were chosen; nothing for a variant of a model, which has those of the model."""
+        if self.settings:
+            return ()
+        if column.id in self.by_column:
+            return self.chosen
+        data, task = column.settings["data"], column.settings["task"]
+        return find_preset(data["dataset"], task["name"], self.model, protocol).chosen
 
     def has(self, column: Column) -> bool:
         return not self.columns or column.id in self.columns
@@ -111,7 +122,7 @@ def paper_table(name: str) -> PaperTable:
         name,
         table["title"],
         tuple(Column(**column) for column in table["columns"]),
-        tuple(Row(**row) for row in table["rows"]),
+        tuple(Row(**{**row, "chosen": searches_from(row.get("chosen", []))}) for row in table["rows"]),
         table.get("notes", {}),
     )
 
