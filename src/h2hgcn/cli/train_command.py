@@ -59,6 +59,13 @@ def train(
     protocol: Annotated[str | None, typer.Option(help="How data are split: clean, legacy, planetoid, ...")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights, batches and dropout.", show_default="0")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    search: Annotated[
+        str,
+        typer.Option(
+            help="How settings are chosen on validation data: fast (a race of candidates), thorough (each trained in "
+            "full), none, or auto: fast for a graph without tuned settings of its own."
+        ),
+    ] = "auto",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any other setting, as section.option=value; repeat it.")
     ] = None,
@@ -91,6 +98,7 @@ def train(
         task=task, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs, lr=lr, device=device,
         batch_size=batch_size, fanout=fanout, workers=workers,
     )  # fmt: skip
+    flags["search"] = search
     experiment = read_experiment(flags, config)
     folder = out or Path("runs") / experiment.name
     opened = open_graph(experiment.graph, data)
@@ -113,6 +121,7 @@ def _train(
     experiment: "Experiment", data: Any, folder: Path, force: bool, tensorboard: bool
 ) -> tuple["Run", int | None]:
     """The run, and the epoch that it went on from, if it did."""
+    from h2hgcn.experiments.search import SearchStopped
     from h2hgcn.experiments.train import run_experiment
     from h2hgcn.training.folder import RunFolder
 
@@ -122,8 +131,12 @@ def _train(
         with StopAfterEpoch() as stop, progress:
             run = run_experiment(
                 experiment, data, folder, force=force, tensorboard=tensorboard,
-                on_plan=_say_plan, on_epoch=progress.update, should_stop=stop.wanted,
+                on_plan=_say_plan, on_epoch=progress.update, on_search=progress.search,
+                on_chosen=progress.chosen, should_stop=stop.wanted,
             )  # fmt: skip
+    except SearchStopped:
+        say("stopped", "bold yellow", f"while choosing settings; {command_that_goes_on(force)} resumes")
+        raise typer.Exit(1) from None
     except KeyboardInterrupt:
         again = command_that_goes_on(force)
         say("stopped", "bold yellow", f"at once; {again} goes on from the last checkpoint")
@@ -138,7 +151,9 @@ def _say_plan(plan: str) -> None:
 
 
 def _announce(experiment: "Experiment", config: Path | None, folder: Path) -> None:
-    sources = [str(source) for source in (experiment.preset, config) if source]
+    count = len(experiment.candidates)
+    start = f"the best of {count}" if count > 1 else experiment.preset
+    sources = [str(source) for source in (start, config) if source]
     known = f", settings {', then '.join(sources)}" if sources else ""
     stderr.print(
         f"{experiment.model_name} for {experiment.task.name} on {experiment.graph.name}, {experiment.task.protocol} "

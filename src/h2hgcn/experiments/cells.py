@@ -11,6 +11,7 @@ from h2hgcn.errors import DamagedRunError, DataError, NonFiniteError, PlaceError
 from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
 from h2hgcn.experiments.memory import peak_memory
+from h2hgcn.experiments.search import SearchStopped
 from h2hgcn.experiments.sections import Layer, Sections
 from h2hgcn.experiments.train import run_experiment
 from h2hgcn.training.folder import BusyFolderError
@@ -72,6 +73,8 @@ def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Out
         try:
             with peak_memory() as peak:
                 run = run_experiment(experiment, data, cell.folder, force=force, should_stop=should_stop)
+        except SearchStopped:
+            return Outcome("stopped", {})
         except NonFiniteError as error:
             return Outcome("diverged", {}, str(error))
         except DamagedRunError:

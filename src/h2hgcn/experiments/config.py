@@ -3,16 +3,16 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from torch import nn
 
 from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.graph_choice import GraphChoice, choose_graph
-from h2hgcn.experiments.presets import Search, find_preset
+from h2hgcn.experiments.presets import Search, candidates_for, find_preset
 from h2hgcn.experiments.sections import COMMAND_LINE, Layer, Sections, merged, read_layer
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.pretrained import FACTS, PLACEMENT
@@ -29,7 +29,14 @@ _WITHOUT_EFFECT = ("device", "threads", "workers", "checkpoint_seconds")
 
 # Options that were added after results had been recorded, each with the value that leaves everything as it was before.
 # A digest has no entry for an option that stands at this value, so those records stay valid.
-_NEUTRAL: dict[str, dict[str, Any]] = {"task": {}, "model": {}, "training": {}}
+_NEUTRAL: dict[str, dict[str, Any]] = {
+    "task": {},
+    "model": {"node_vectors": False, "vector_dropout": 0.0},
+    "training": {"vector_lr": None, "vector_weight_decay": None},
+}
+
+# How settings are searched for: not at all, in a race of a minute, or with every candidate trained in full.
+SearchMode = Literal["none", "fast", "thorough"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,7 @@ class Experiment:
     """A run: graph, task, model and settings.
 
     ``preset`` names the file and the table that the settings start from, ``chosen`` the searches that led to them.
+    If ``search`` is not ``"none"``, ``candidates`` are the experiments to choose from on validation data.
     """
 
     graph: GraphChoice
@@ -47,6 +55,8 @@ class Experiment:
     seed: int
     preset: str
     chosen: tuple[Search, ...] = ()
+    search: SearchMode = "none"
+    candidates: dict[str, "Experiment"] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def encoder(self) -> Callable[..., nn.Module]:
@@ -100,19 +110,48 @@ def read_experiment(
     variant = _variant(said, usual or TASKS[task_name].protocol)
     preset = find_preset(graph.dataset, task_name, model_name, variant)
     defaults: Sections = {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}}
-    layers = [Layer("defaults", defaults), Layer(preset.name, preset.settings), *said]
     task_types = {"name": str, **option_types(TASKS[task_name])}
     model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}
-    return Experiment(
-        graph,
-        TASKS[task_name](**_options(layers, "task", task_types)),
-        model_name,
-        _options(layers, "model", model_types),
-        TrainingSettings(**_options(layers, "training", option_types(TrainingSettings))),
-        _seed(layers),
-        preset.name,
-        preset.chosen,
+    search = _search_mode(flags, preset.frozen and variant is None, bool(files))
+
+    def experiment(name: str, settings: Sections, **more: Any) -> Experiment:
+        layers = [Layer("defaults", defaults), Layer(name, settings), *said]
+        return Experiment(
+            graph,
+            TASKS[task_name](**_options(layers, "task", task_types)),
+            model_name,
+            _options(layers, "model", model_types),
+            TrainingSettings(**_options(layers, "training", option_types(TrainingSettings))),
+            _seed(layers),
+            **more,
+        )
+
+    candidates: dict[str, Experiment] = {}
+    if search != "none":
+        settings = {"published": preset.settings} if preset.frozen else {}
+        for name, entry in (settings | candidates_for(task_name, model_name)).items():
+            # candidates are for all models, which take the options that they have
+            known = {
+                **entry,
+                "model": {key: value for key, value in entry.get("model", {}).items() if key in model_types},
+            }
+            one = experiment(name, known, preset=f"defaults/{task_name}.toml:{name}")
+            if all(one.digest != other.digest for other in candidates.values()):
+                candidates[name] = one
+    return experiment(
+        preset.name, preset.settings, preset=preset.name, chosen=preset.chosen, search=search, candidates=candidates
     )
+
+
+def _search_mode(flags: Sections, published: bool, has_files: bool) -> SearchMode:
+    """``"auto"`` searches unless settings are given in a file, or are those behind a published number."""
+    given = flags.get("search", "none")
+    if given == "auto":
+        return "none" if published or has_files else "fast"
+    for known in get_args(SearchMode):
+        if given == known:
+            return known
+    raise DataError(f"search={given!r} is not known; use auto, {', '.join(get_args(SearchMode))}")
 
 
 def _without_neutral(section: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Settings to start from: frozen ones for the datasets of the paper, defaults for any other graph.
 
 ``dai2021/DATASET.toml`` holds the settings behind published numbers in the tables ``[TASK.MODEL]`` and, for the clean
-protocol, ``[clean.TASK.MODEL]``. ``defaults/TASK.toml`` has a table ``[MODEL]`` for each model, and ``[all]`` for all.
+protocol, ``[clean.TASK.MODEL]``. ``defaults/TASK.toml`` has a table ``[MODEL]`` for each model, ``[all]`` for all, and
+``[[race]]`` for the settings among which a search chooses.
 """
 
 import tomllib
@@ -45,6 +46,11 @@ class Preset:
     settings: Sections
     chosen: tuple[Search, ...] = ()
 
+    @property
+    def frozen(self) -> bool:
+        """Whether these are the settings behind a published number."""
+        return self.name.startswith("dai2021/")
+
 
 def find_preset(dataset: str | None, task: str, model: str, variant: str | None = None) -> Preset:
     """The settings frozen for a dataset, for the protocol ``variant`` if there are any; else the defaults."""
@@ -56,6 +62,13 @@ def find_preset(dataset: str | None, task: str, model: str, variant: str | None 
     place = f"defaults/{task}.toml"
     defaults = _read(place)
     return _preset(f"{place}:{model}", merged(defaults["all"], defaults.get(model, {})))
+
+
+def candidates_for(task: str, model: str) -> dict[str, Sections]:
+    """The settings among which a search chooses, by name, each on top of the defaults of a task and a model."""
+    defaults = _read(f"defaults/{task}.toml")
+    base = _preset("", merged(defaults["all"], defaults.get(model, {}))).settings
+    return {entry["name"]: merged(base, _preset("", entry).settings) for entry in defaults.get("race", ())}
 
 
 def searches_from(chosen: Any) -> tuple[Search, ...]:

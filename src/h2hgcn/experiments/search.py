@@ -52,6 +52,15 @@ class Search:
         return {"mode": self.mode, "chosen": self.chosen, "key": self.key, "sampled": self.sampled, "candidates": rows}
 
     @property
+    def summary(self) -> str:
+        """The choice in a line."""
+        first, *others = self.standings
+        second = next((f", next {one.name} {one.score:.4f}" for one in others if one.score is not None), "")
+        where = " on a part of the graph" if self.sampled else ""
+        count = len(self.standings)
+        return f"settings: {self.chosen}, best of {count} on validation data{where} ({first.score:.4f}{second})"
+
+    @property
     def notes(self) -> list[str]:
         """One sentence for each candidate that failed."""
         failed = [standing for standing in self.standings if standing.failed is not None]
@@ -111,9 +120,7 @@ def _search(
         standings = race(racing, part, experiment.seed, place, rungs, on_epoch, should_stop)
         if standings is None:
             return None
-        search = Search(experiment.search, standings[0].name, key, tuple(standings), not whole)
-        (place / "result.json").write_text(json.dumps(search.to_dict()), encoding="utf-8")
-    return search
+    return Search(experiment.search, standings[0].name, key, tuple(standings), not whole)
 
 
 def _rungs(experiment: Experiment, data: Any) -> tuple[int, ...]:
@@ -145,10 +152,6 @@ def _known(folder: Path, key: str) -> Search | None:
     if not (folder / "config.toml").exists():
         return None
     section = RunFolder(folder).read_config().get("search")
-    return _read(section, key)
-
-
-def _read(section: Any, key: str) -> Search | None:
     if not isinstance(section, dict) or section.get("key") != key:
         return None
     standings = tuple(Standing(**row) for row in section["candidates"])
@@ -157,7 +160,7 @@ def _read(section: Any, key: str) -> Search | None:
 
 @contextmanager
 def _workplace(folder: Path | None, force: bool, key: str) -> Iterator[Path]:
-    """A folder for checkpoints: within that of the run, where an interrupted search is found again, or a temporary one."""
+    """A folder for checkpoints: within the run's, where an interrupted search is found again, or a temporary one."""
     if folder is None:
         with tempfile.TemporaryDirectory() as scratch:
             yield Path(scratch)
@@ -208,7 +211,11 @@ def _induced(data: Any, nodes: torch.Tensor) -> Any:
     if weight is not None:
         part.edge_weight = weight
     for name, value in data.to_dict().items():
-        if name not in ("edge_index", "edge_weight") and isinstance(value, torch.Tensor) and value.shape[:1] == (count,):
+        if (
+            name not in ("edge_index", "edge_weight")
+            and isinstance(value, torch.Tensor)
+            and value.shape[:1] == (count,)
+        ):
             part[name] = value[nodes]
     part.num_nodes = len(nodes)
     if getattr(data, "node_ids", None) is not None:

@@ -19,11 +19,13 @@ from h2hgcn.datasets.structural import add_structural_features
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.config import Experiment, read_experiment
 from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
+from h2hgcn.experiments.search import OnSearch, Search, choose_settings, forget_search
 from h2hgcn.experiments.sections import Sections, absolute_paths, merged, named_setting
 from h2hgcn.options import suggestion
 from h2hgcn.tasks.edges import check_edges
 from h2hgcn.training import Run, fit
 from h2hgcn.training.loop import EpochReport
+from h2hgcn.training.ranks import joined_ranks
 from h2hgcn.training.state import TrainingState
 
 # Where the flags of ``h2hgcn train``, which are the keywords of ``train``, belong in a configuration.
@@ -62,6 +64,7 @@ def train(
     protocol: str | None = None,
     seed: int | None = None,
     device: str | None = None,
+    search: str = "auto",
     settings: Mapping[str, Any] | None = None,
     config: str | PathLike[str] | None = None,
     out: str | PathLike[str] | None = None,
@@ -86,6 +89,9 @@ def train(
         root: The folder of named datasets.
         model, dim, layers, epochs, lr, batch_size, fanout, workers, protocol, seed, device: As the flags of
             ``h2hgcn train``. None takes the tuned settings of a named dataset, or else the defaults for any graph.
+        search: How settings are chosen on validation data: ``"fast"`` (a race of candidates, about a minute),
+            ``"thorough"`` (every candidate is trained in full), or ``"none"``. ``"auto"`` is ``"fast"`` for graphs
+            without tuned settings of their own, unless ``config`` gives settings.
         settings: Any other setting by name, such as ``{"model.dropout": 0.5}``; the same as ``--set``.
         config: A TOML file of settings, such as the ``config.toml`` of a run.
         out: The folder of the run. If it holds this run already, the run is resumed or loaded. None writes nothing;
@@ -102,6 +108,7 @@ def train(
         seed, task=task, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs, lr=lr, device=device,
         batch_size=batch_size, fanout=_joined(fanout, int), workers=workers,
     )  # fmt: skip
+    flags["search"] = search
     choice = None if loaded is None else GraphChoice({"memory": True}, loaded=loaded)
     experiment = read_experiment(flags, _path(config), choice, "train()")
     opened = open_graph(experiment.graph, _path(root))
@@ -109,6 +116,7 @@ def train(
     run = run_experiment(
         experiment, opened, _path(out), force=force, tensorboard=tensorboard,
         on_plan=print if verbose else None, on_epoch=progress,
+        on_chosen=(lambda found: print(found.summary)) if verbose else None,
     )  # fmt: skip
     if verbose:
         print(run)
@@ -126,15 +134,27 @@ def run_experiment(
     tensorboard: bool = False,
     on_plan: Callable[[str], None] | None = None,
     on_epoch: Callable[[EpochReport, TrainingState], None] | None = None,
+    on_search: OnSearch = lambda done, total, name: None,
+    on_chosen: Callable[[Search], None] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Trains what ``read_experiment`` has read on what ``open_graph`` has opened, as ``fit`` does."""
-    # A search for settings goes here: it has the data, and returns the experiment to train in full.
-    return fit(
-        experiment.task, data, experiment.encoder, seed=experiment.seed, settings=experiment.settings,
-        folder=folder, force=force, source=experiment.graph.options, tensorboard=tensorboard,
-        on_plan=on_plan, on_epoch=on_epoch, should_stop=should_stop,
-    )  # fmt: skip
+    """Trains what ``read_experiment`` has read on what ``open_graph`` has opened, as ``fit`` does.
+
+    If the experiment has candidates, the best on validation data is found first: ``on_search`` is called after every
+    epoch of that, ``on_chosen`` at its end, and ``SearchStopped`` is raised if it was stopped.
+    """
+    with joined_ranks(experiment.settings.torch_device()) as ranks:
+        chosen, search = choose_settings(experiment, data, folder, force, ranks, on_search, should_stop)
+        if search is not None and on_chosen is not None:
+            on_chosen(search)
+        run = fit(
+            chosen.task, data, chosen.encoder, seed=chosen.seed, settings=chosen.settings, folder=folder, force=force,
+            source=chosen.graph.options, search=None if search is None else search.to_dict(),
+            tensorboard=tensorboard, on_plan=on_plan, on_epoch=on_epoch, should_stop=should_stop,
+        )  # fmt: skip
+    if folder is not None and search is not None:
+        forget_search(folder)
+    return run
 
 
 def sections_of(

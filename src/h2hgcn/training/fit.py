@@ -48,6 +48,7 @@ def fit(
     folder: str | Path | None = None,
     force: bool = False,
     source: dict[str, Any] | None = None,
+    search: dict[str, Any] | None = None,
     tensorboard: bool = False,
     on_plan: Callable[[str], None] | None = None,
     on_epoch: Callable[[EpochReport, TrainingState], None] | None = None,
@@ -64,6 +65,7 @@ def fit(
             is finished is loaded.
         force: Whether a run in ``folder`` may be replaced.
         source: Where the data came from, for the record.
+        search: How the settings were found, for the record.
         tensorboard: Whether curves also go to ``folder/tensorboard``.
         on_plan: Called once with what a step of training sees, in words: the whole graph, or batches of it.
         on_epoch: Called after every epoch.
@@ -84,6 +86,8 @@ def fit(
     problem = task.bind(data)
     built = build_model(model, problem, settings, seed)
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
+    if search is not None:
+        config["search"] = search
     with (
         limited_threads(settings.threads, problem.num_nodes * built.dim),
         joined_ranks(settings.torch_device()) as ranks,

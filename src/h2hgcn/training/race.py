@@ -1,10 +1,12 @@
 """Successive halving: several settings are trained for some epochs each, the better half goes on, until one is left."""
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DataError, NonFiniteError
 from h2hgcn.tasks.problem import Task
 from h2hgcn.training.batching import plan_batches
@@ -55,10 +57,15 @@ def race(
     alive = list(candidates)
     for epochs in rungs:
         for candidate in alive:
-            with one_at_a_time():
-                standing = _advance(candidate, data, seed, folder, epochs, on_epoch, should_stop)
+            record = folder / f"{candidate.name}-{epochs}.json"
+            standing = Standing(**json.loads(record.read_bytes())) if record.exists() else None
             if standing is None:
-                return None
+                with one_at_a_time():
+                    standing = _advance(candidate, data, seed, folder, epochs, on_epoch, should_stop)
+                if standing is None:
+                    return None
+                with atomic_write(record) as file:
+                    file.write(json.dumps(asdict(standing)).encode())
             standings[candidate.name] = standing
         ranked = _ranked(standings[candidate.name] for candidate in alive)
         kept = {standing.name for standing in ranked[: -(-len(alive) // 2)] if standing.failed is None}
