@@ -6,7 +6,9 @@ methods get the same splits, and each selects among a few settings on validation
 rank, node2vec its walks and decoder, GCN and GAT their dropout, decoder and whether each node has a learnt vector (the
 best two of eight or four settings are trained to the end). Poincaré is gensim's `PoincareModel` of dimension 10, for at
 most 50 epochs and about half a minute. The MRR ranks a test edge among all test pairs without an edge. All graphs are
-undirected. Tables show mean ± standard deviation over seeds, with the best mean in bold.
+undirected. "Isolated end" counts the ends of a pair without a training edge. Where it is well above 0.5, as in trees, the
+split itself gives held-out edges away, and the AUC of any method that sees degrees overstates how well it predicts
+links. Tables show mean ± standard deviation over seeds, with the best mean in bold.
 
 Results are appended to a file of records, so the script can be stopped and run again, in parts if needed. `--markdown`
 and `--json` print what the records hold and run nothing.

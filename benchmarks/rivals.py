@@ -58,6 +58,14 @@ def val_accuracy(problem: Any, classes: Classes) -> float:
 # Scores without training
 
 
+def isolated_end(problem: Any, seed: int) -> Iterator[tuple[str, PairScores]]:
+    """How many ends of a pair have no training edge: what the split alone reveals. Where every node had an edge, a node
+    without one must have lost it to validation or test, so a high AUC here says nothing about links.
+    """
+    alone = adjacency_of(problem).sum(1) == 0
+    yield "", lambda pairs: alone[pairs].sum(1).astype(np.float64)
+
+
 def degree_product(problem: Any, seed: int) -> Iterator[tuple[str, PairScores]]:
     degrees = adjacency_of(problem).sum(1)
     yield "", lambda pairs: degrees[pairs[:, 0]] * degrees[pairs[:, 1]]
@@ -381,6 +389,7 @@ def _regression(problem: Any, rows: Floats, strength: float) -> Classes:
 
 
 LINK_METHODS: dict[str, LinkMethod] = {
+    "isolated end": isolated_end,
     "degree product": degree_product,
     "common neighbors": common_neighbors,
     "Adamic-Adar": adamic_adar,

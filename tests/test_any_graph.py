@@ -50,6 +50,17 @@ def test_scores_without_training_are_networkx_s(links, method, oracle):
     np.testing.assert_allclose(score(pairs), expected)
 
 
+def test_isolated_ends_are_ends_of_held_out_edges():
+    """In a graph where every node has an edge, so the score knows the split and nothing of links."""
+    tree = LinkPrediction(split_seed=0).bind(graph_sources.load("disease"))
+    [(_, score)] = rivals.isolated_end(tree, 0)
+    nodes = np.arange(tree.num_nodes)
+    alone = nodes[score(np.stack([nodes, nodes], 1)) == 2]
+    assert len(alone) > 0
+    assert set(alone) <= set(np.concatenate([tree.split.val, tree.split.test]).ravel())
+    assert not set(alone) & set(tree.split.train.ravel())
+
+
 def test_walks_go_along_edges(blocks):
     graph = rivals.adjacency_of(blocks)
     graph.sort_indices()
