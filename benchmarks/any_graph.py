@@ -6,9 +6,12 @@ methods get the same splits, and each selects among a few settings on validation
 rank, node2vec its walks and decoder, GCN and GAT their dropout, decoder and whether each node has a learnt vector (the
 best two of eight or four settings are trained to the end). Poincaré is gensim's `PoincareModel` of dimension 10, for at
 most 50 epochs and about half a minute. The MRR ranks a test edge among all test pairs without an edge. All graphs are
-undirected. "Isolated end" counts the ends of a pair without a training edge. Where it is well above 0.5, as in trees, the
-split itself gives held-out edges away, and the AUC of any method that sees degrees overstates how well it predicts
-links. Tables show mean ± standard deviation over seeds, with the best mean in bold.
+undirected.
+
+"Isolated end" counts the ends of a pair without a training edge. Where its AUC is well above 0.5, as in trees, the split
+itself gives held-out edges away, and the AUC of any method that sees degrees overstates how well it predicts links.
+
+Tables show mean ± standard deviation over seeds. The best mean is bold where all methods have the same seeds.
 
 Results are appended to a file of records, so the script can be stopped and run again, in parts if needed. `--markdown`
 and `--json` print what the records hold and run nothing.
@@ -209,16 +212,20 @@ def _mean(seeds: dict[int, Record], metric: str) -> float:
 
 def _row(graph: str, by_method: dict[str, dict[int, Record]], methods: Sequence[str], metric: str) -> dict[str, Any]:
     means = {method: _mean(seeds, metric) for method, seeds in by_method.items()}
+    comparable = (
+        len({frozenset(seeds) for seeds in by_method.values()}) == 1
+    )  # seeds are splits, some easier than others
     cells = {}
     for method in methods:
         tests = [record["test"][metric] for record in by_method.get(method, {}).values()]
         text = "" if not tests else f"{means[method]:.3f}"
         if len(tests) > 1:
             text += f" ± {statistics.stdev(tests):.3f}"
-        cells[method] = f"**{text}**" if tests and means[method] == max(means.values()) else text
+        is_best = bool(tests) and comparable and means[method] == max(means.values())
+        cells[method] = f"**{text}**" if is_best else text
     first = _first(by_method)
-    seeds = {len(of_method) for of_method in by_method.values()}
-    counts = str(min(seeds)) if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    seeds = [len(of_method) for of_method in by_method.values()]
+    counts = str(min(seeds)) if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
     return {"graph": graph, "nodes": first["nodes"], "edges": first["edges"], "seeds": counts, **cells}
 
 
