@@ -8,8 +8,8 @@ best two of eight or four settings are trained to the end). Poincaré is gensim'
 most 50 epochs and about half a minute. The MRR ranks a test edge among all test pairs without an edge. All graphs are
 undirected.
 
-"Isolated end" counts the ends of a pair without a training edge. Where its AUC is well above 0.5, as in trees, the split
-itself gives held-out edges away, and the AUC of any method that sees degrees overstates how well it predicts links.
+"Isolated end" counts the ends of a pair without a training edge. Where its AUC is well above 0.5, as in trees, the
+split itself gives held-out edges away: the AUC of any method that sees degrees overstates how well it predicts links.
 
 Tables show mean ± standard deviation over seeds. The best mean is bold where all methods have the same seeds.
 
