@@ -31,7 +31,7 @@ _WITHOUT_EFFECT = ("device", "threads", "workers", "checkpoint_seconds")
 # A digest has no entry for an option that stands at this value, so those records stay valid.
 _NEUTRAL: dict[str, dict[str, Any]] = {
     "task": {},
-    "model": {"node_vectors": False, "vector_dropout": 0.0},
+    "model": {"node_vectors": False, "vector_dropout": 0.0, "use_features": True},
     "training": {"vector_lr": None, "vector_weight_decay": None},
 }
 

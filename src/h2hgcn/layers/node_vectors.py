@@ -88,6 +88,7 @@ class VectorStem(nn.Module):
         in_features, dim: Number of features, and width of the result.
         num_nodes, vector_dropout: Of the ``NodeVectors``.
         feature_dropout: Of the features.
+        use_features: Whether features count; else the vectors are all there is.
     """
 
     def __init__(
@@ -97,22 +98,40 @@ class VectorStem(nn.Module):
         num_nodes: int | None,
         vector_dropout: float = 0.0,
         feature_dropout: float = 0.0,
+        use_features: bool = True,
         *,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.linear = FeatureLinear(in_features, dim, device=device, dtype=dtype)
+        self.linear = FeatureLinear(in_features, dim, device=device, dtype=dtype) if use_features else None
         self.vectors = NodeVectors(num_nodes, dim, vector_dropout, device=device, dtype=dtype)
         self.feature_dropout = feature_dropout
 
     def reset_parameters(self) -> None:
-        self.linear.reset_parameters()
+        if self.linear is not None:
+            self.linear.reset_parameters()
         self.vectors.reset_parameters()
 
     def forward(self, x: Any, adjacency: Adjacency, nodes: Tensor | None = None) -> Tensor:
-        features: Tensor = self.linear(feature_dropout(x, self.feature_dropout, self.training))
-        return features + self.vectors(nodes, adjacency)
+        vectors: Tensor = self.vectors(nodes, adjacency)
+        if self.linear is None:
+            return vectors
+        return self.linear(feature_dropout(x, self.feature_dropout, self.training)) + vectors
+
+
+def vector_stem(node_vectors: bool, *arguments: Any, **placement: Any) -> VectorStem | None:
+    """The input of an encoder, if it has node vectors; the arguments are those of ``VectorStem``."""
+    if node_vectors:
+        return VectorStem(*arguments, **placement)
+    check_inputs(node_vectors, use_features=arguments[-1])
+    return None
+
+
+def check_inputs(node_vectors: bool, use_features: bool) -> None:
+    """Raises unless an encoder is given something to compute points from."""
+    if not use_features and not node_vectors:
+        raise ValueError("use_features=False leaves nothing to compute points from; use node_vectors=True with it")
 
 
 def node_vectors_of(module: nn.Module) -> NodeVectors | None:

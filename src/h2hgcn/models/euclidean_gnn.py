@@ -11,7 +11,7 @@ from h2hgcn.layers.adjacency import first_rows
 from h2hgcn.layers.arguments import check_features, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import FeatureLinear
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
-from h2hgcn.layers.node_vectors import VectorStem
+from h2hgcn.layers.node_vectors import vector_stem
 from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.sparse import sparse_matmul
@@ -31,6 +31,7 @@ class EuclideanGNN(Pretrained):
         node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
+        use_features: Whether features count; without them, the node vectors stand alone.
     """
 
     name = "euclidean-gnn"
@@ -49,6 +50,7 @@ class EuclideanGNN(Pretrained):
         dropout: float = 0.0,
         node_vectors: bool = False,
         vector_dropout: float = 0.0,
+        use_features: bool = True,
         num_nodes: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -57,7 +59,7 @@ class EuclideanGNN(Pretrained):
         self.config = {
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
             "feature_dropout": feature_dropout, "dropout": dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
             "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
@@ -66,11 +68,10 @@ class EuclideanGNN(Pretrained):
         self.dim = dim
         self.activation = activation_resolver(activation) if activation else nn.Identity()
         self.feature_dropout = 0.0 if node_vectors else feature_dropout
-        self.stem: VectorStem | None = None
-        if node_vectors:
-            self.stem = VectorStem(
-                in_features, dim, num_nodes, vector_dropout, feature_dropout, device=device, dtype=dtype
-            )
+        self.stem = vector_stem(
+            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features,
+            device=device, dtype=dtype,
+        )  # fmt: skip
         self.dropout = dropout
         self.linears = nn.ModuleList(
             FeatureLinear(width, dim, bias=False, device=device, dtype=dtype)

@@ -7,7 +7,7 @@ from torch import Tensor
 from h2hgcn.layers.adjacency import Adjacency, NeighborWeights
 from h2hgcn.layers.arguments import check_sizes
 from h2hgcn.layers.euclidean_convs import GATLayer, GCNLayer, SAGELayer, SGCLayer
-from h2hgcn.layers.node_vectors import VectorStem
+from h2hgcn.layers.node_vectors import VectorStem, vector_stem
 from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.stack import Stack, widths
@@ -56,6 +56,7 @@ class GCN(ConvolutionStack):
         node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
+        use_features: Whether features count; without them, the node vectors stand alone.
     """
 
     name = "gcn"
@@ -74,6 +75,7 @@ class GCN(ConvolutionStack):
         feature_dropout: float = 0.0,
         node_vectors: bool = False,
         vector_dropout: float = 0.0,
+        use_features: bool = True,
         num_nodes: int | None = None,
     ) -> None:
         super().__init__()
@@ -81,11 +83,13 @@ class GCN(ConvolutionStack):
             "in_features": in_features, "dim": dim, "num_layers": num_layers,
             "neighbor_weights": neighbor_weights, "activation": activation, "dropout": dropout,
             "feature_dropout": feature_dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
             "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         self.dim = dim
-        self.stem = VectorStem(in_features, dim, num_nodes, vector_dropout, feature_dropout) if node_vectors else None
+        self.stem = vector_stem(
+            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features
+        )
         layers = [
             GCNLayer(*width, neighbor_weights)
             for width in widths(dim if node_vectors else in_features, dim, num_layers)
@@ -104,6 +108,7 @@ class SAGE(ConvolutionStack):
         node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
+        use_features: Whether features count; without them, the node vectors stand alone.
     """
 
     name = "sage"
@@ -121,17 +126,20 @@ class SAGE(ConvolutionStack):
         feature_dropout: float = 0.0,
         node_vectors: bool = False,
         vector_dropout: float = 0.0,
+        use_features: bool = True,
         num_nodes: int | None = None,
     ) -> None:
         super().__init__()
         self.config = {
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
             "dropout": dropout, "feature_dropout": feature_dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
             "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         self.dim = dim
-        self.stem = VectorStem(in_features, dim, num_nodes, vector_dropout, feature_dropout) if node_vectors else None
+        self.stem = vector_stem(
+            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features
+        )
         layers = [SAGELayer(*width) for width in widths(dim if node_vectors else in_features, dim, num_layers)]
         self.stack = Stack(layers, activation, dropout, 0.0 if node_vectors else feature_dropout)
 
@@ -150,6 +158,7 @@ class GAT(ConvolutionStack):
         node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
+        use_features: Whether features count; without them, the node vectors stand alone.
     """
 
     name = "gat"
@@ -170,6 +179,7 @@ class GAT(ConvolutionStack):
         feature_dropout: float = 0.0,
         node_vectors: bool = False,
         vector_dropout: float = 0.0,
+        use_features: bool = True,
         num_nodes: int | None = None,
     ) -> None:
         super().__init__()
@@ -177,14 +187,16 @@ class GAT(ConvolutionStack):
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "heads": heads, "out_heads": out_heads,
             "attention_dropout": attention_dropout, "activation": activation, "dropout": dropout,
             "feature_dropout": feature_dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
             "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         check_sizes(heads=heads, out_heads=out_heads)
         if num_layers > 1 and dim % heads:
             raise ValueError(f"dim={dim} cannot be shared out among heads={heads}; choose a multiple")
         self.dim = dim
-        self.stem = VectorStem(in_features, dim, num_nodes, vector_dropout, feature_dropout) if node_vectors else None
+        self.stem = vector_stem(
+            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features
+        )
         *hidden, (last, _) = widths(dim if node_vectors else in_features, dim, num_layers)
         layers = [GATLayer(width, dim // heads, heads, True, attention_dropout) for width, _ in hidden]
         layers.append(GATLayer(last, dim, out_heads, False, attention_dropout))
@@ -203,6 +215,7 @@ class SGC(ConvolutionStack):
         node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
+        use_features: Whether features count; without them, the node vectors stand alone.
     """
 
     name = "sgc"
@@ -219,18 +232,21 @@ class SGC(ConvolutionStack):
         feature_dropout: float = 0.0,
         node_vectors: bool = False,
         vector_dropout: float = 0.0,
+        use_features: bool = True,
         num_nodes: int | None = None,
     ) -> None:
         super().__init__()
         self.config = {
             "in_features": in_features, "dim": dim, "num_layers": num_layers, "neighbor_weights": neighbor_weights,
             "feature_dropout": feature_dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
             "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         self.dim = dim
-        self.stem = VectorStem(in_features, dim, num_nodes, vector_dropout, feature_dropout) if node_vectors else None
+        self.stem = vector_stem(
+            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features
+        )
         layer = SGCLayer(dim if node_vectors else in_features, dim, num_layers, neighbor_weights)
         self.stack = Stack([layer], None, 0.0, 0.0 if node_vectors else feature_dropout)
 

@@ -16,7 +16,7 @@ from h2hgcn.layers.arguments import check_features, check_shares
 from h2hgcn.layers.features import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.layers.h2h_conv import H2HConv
 from h2hgcn.layers.kernels import exp_origin_parts
-from h2hgcn.layers.node_vectors import NodeVectors
+from h2hgcn.layers.node_vectors import NodeVectors, check_inputs
 from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.varied_conv import VariedConv, check_variant
@@ -48,6 +48,7 @@ class H2HGCN(Pretrained):
         node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt tangent vector,
             added to what the stem makes of its features before the exponential map; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
+        use_features: Whether features count; without them, the node vectors stand alone.
     """
 
     name = "h2h-gcn"
@@ -76,6 +77,7 @@ class H2HGCN(Pretrained):
         aggregation: str = "midpoint",
         node_vectors: bool = False,
         vector_dropout: float = 0.0,
+        use_features: bool = True,
         num_nodes: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -87,7 +89,7 @@ class H2HGCN(Pretrained):
             "stem_activation": stem_activation, "tied": tied, "feature_dropout": feature_dropout, "dropout": dropout,
             "max_tangent_norm": max_tangent_norm, "curvature": curvature, "learn_curvature": learn_curvature,
             "weights": weights, "aggregation": aggregation,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
             "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         _check_arguments(in_features, dim, num_layers, stem, tied, max_tangent_norm, curvature)
@@ -101,7 +103,9 @@ class H2HGCN(Pretrained):
         self.feature_dropout = feature_dropout
         self.dropout = dropout
         self.max_tangent_norm = max_tangent_norm
-        self.stem = nn.Linear(in_features, dim, device=device, dtype=dtype) if stem else None
+        check_inputs(node_vectors, use_features)
+        self.use_features = use_features
+        self.stem = nn.Linear(in_features, dim, device=device, dtype=dtype) if stem and use_features else None
         self.stem_activation = activation_resolver(stem_activation) if stem and stem_activation else nn.Identity()
         self.vectors: NodeVectors | None = None
         if node_vectors:
@@ -165,10 +169,14 @@ class H2HGCN(Pretrained):
         """The vectors ``(n, dim)`` that enter the exponential map, before they are capped: those of the features, plus
         node ``vectors``.
         """
-        hidden = self._stem_output(x)
-        self._check_finite(hidden, x)
-        hidden = F.dropout(self.stem_activation(hidden), self.dropout, self.training).to(self.log_curvature.dtype)
-        hidden = hidden if vectors is None else hidden + vectors
+        hidden = vectors
+        if self.use_features:
+            features = self._stem_output(x)
+            self._check_finite(features, x)
+            features = self.stem_activation(features).to(self.log_curvature.dtype)
+            hidden = F.dropout(features, self.dropout, self.training)
+            hidden = hidden if vectors is None else hidden + vectors
+        assert hidden is not None
         tangent = hidden * (0.5 * self.log_curvature).exp()
         self._check_finite(tangent, x)
         return tangent

@@ -12,7 +12,7 @@ from h2hgcn.layers.adjacency import first_rows
 from h2hgcn.layers.arguments import check_features, check_manifold, check_shares, check_sizes
 from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
 from h2hgcn.layers.hgcn_conv import HGCNConv
-from h2hgcn.layers.node_vectors import VectorStem
+from h2hgcn.layers.node_vectors import vector_stem
 from h2hgcn.layers.remembered import adjacency_of
 from h2hgcn.layers.spaces import Space
 from h2hgcn.layers.tangent import points_of, unit_length
@@ -44,6 +44,7 @@ class HGCN(Pretrained):
         node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
+        use_features: Whether features count; without them, the node vectors stand alone.
     """
 
     name = "hgcn"
@@ -70,6 +71,7 @@ class HGCN(Pretrained):
         learn_curvature: bool = True,
         node_vectors: bool = False,
         vector_dropout: float = 0.0,
+        use_features: bool = True,
         num_nodes: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -80,7 +82,7 @@ class HGCN(Pretrained):
             "activation": activation, "bias": bias, "neighbor_weights": neighbor_weights, "attention": attention,
             "local_aggregation": local_aggregation, "feature_dropout": feature_dropout, "dropout": dropout,
             "weight_dropout": weight_dropout, "curvature": curvature, "learn_curvature": learn_curvature,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
             "num_nodes": num_nodes if node_vectors else None,
         }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
@@ -91,11 +93,10 @@ class HGCN(Pretrained):
         self.dim = dim
         self.space = check_manifold(manifold)
         self.feature_dropout = 0.0 if node_vectors else feature_dropout
-        self.stem: VectorStem | None = None
-        if node_vectors:
-            self.stem = VectorStem(
-                in_features, dim, num_nodes, vector_dropout, feature_dropout, device=device, dtype=dtype
-            )
+        self.stem = vector_stem(
+            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features,
+            device=device, dtype=dtype,
+        )  # fmt: skip
         self.dropout = dropout
         self.activation = activation_resolver(activation) if activation else nn.Identity()
         self.convs = nn.ModuleList(
