@@ -140,4 +140,4 @@ def _small_parts(problem: Any) -> Iterator[str]:
     for part, name in _PARTS:
         count = len(getattr(problem.split, part))
         if count < _FEW:
-            yield f"the {name} part has {count} {_ITEMS[problem.task.name]} only, so its metrics are coarse"
+            yield f"the {name} part has {count} {_ITEMS[problem.task.name]} only: its metrics are coarse"
