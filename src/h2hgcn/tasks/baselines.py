@@ -39,6 +39,8 @@ _LOWEST_RANK = 8
 # Zhou et al. leave these open; the values are common on citation graphs.
 _STEPS = 50
 _ALPHA = 0.9
+# Label propagation holds a number for each class and entry of the adjacency: 1 GB.
+_MESSAGES = 1 << 28
 
 
 class Baselines(NamedTuple):
@@ -103,6 +105,9 @@ def propagated_classes(adjacency: Adjacency, labels: Tensor, train: Tensor) -> N
     frequent one where no label arrives.
     """
     index, weights = adjacency.edges(self_loops=False)
+    num_classes = int(labels.max()) + 1
+    if index.shape[1] * num_classes > _MESSAGES:
+        raise DataError(f"the graph is too large for it, with {index.shape[1]:,} edges and {num_classes:,} classes")
     index, weights = gcn_norm(index, weights.float(), adjacency.num_nodes, add_self_loops=False)  # not done for weights
     scores = LabelPropagation(_STEPS, _ALPHA)(labels.clamp_min(0), index, train, weights)
     classes = scores.argmax(1)
