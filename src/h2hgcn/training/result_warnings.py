@@ -51,7 +51,7 @@ def serious_warnings(result: dict[str, Any]) -> list[str]:
 
 def _better_baseline(result: dict[str, Any]) -> Iterator[str]:
     selection = result["selection"]
-    test = result["metrics"]["test"][selection]
+    test = list(result["metrics"].values())[-1][selection]
     name, best = max((result["trivial"] or {}).items(), key=lambda item: item[1], default=("", -math.inf))
     if best > test:
         yield (
@@ -137,7 +137,7 @@ def _unanswerable(run: "Run") -> Iterator[str]:
 
 
 def _small_parts(problem: Any) -> Iterator[str]:
-    for part, name in _PARTS:
+    for part, name in _PARTS if problem.split is not None else ():  # a task may hold nothing out
         count = len(getattr(problem.split, part))
         if count < _FEW:
             yield f"the {name} part has {count} {_ITEMS[problem.task.name]} only: its metrics are coarse"
