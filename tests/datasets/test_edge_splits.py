@@ -36,6 +36,15 @@ def as_set(pairs):
     return set(map(tuple, pairs.tolist()))
 
 
+@given(graph=graphs(), protocol=st.sampled_from(["clean", "legacy"]))
+def test_answerable_pairs_have_two_nodes_with_training_edges(graph, protocol):
+    graph.directed = graph.directed and protocol == "clean"
+    split = split_edges(graph, 0.2, 0.2, protocol=protocol)
+    linked = {node for a, b in split.train.tolist() if a != b for node in (a, b)}
+    for pairs in (split.test, split.test_neg):
+        assert split.answerable(pairs).tolist() == [{a, b} <= linked for a, b in pairs.tolist()]
+
+
 @given(graph=graphs(), seed=st.integers(0, 2**32 - 1), val=st.floats(0, 0.4), test=st.floats(0, 0.4))
 def test_clean_splits_are_clean(graph, seed, val, test):
     split = split_edges(graph, val, test, seed=seed)

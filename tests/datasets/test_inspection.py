@@ -8,6 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
+from h2hgcn.datasets import split_edges
 from h2hgcn.datasets.inspection import plot
 from h2hgcn.datasets.inspection.plot import plot_inspection
 from h2hgcn.datasets.inspection.report import inspect_graph
@@ -63,6 +64,52 @@ def test_tree():
     assert report.verdict.outlook == "likely"
     assert "is a tree (δ = 0)" in text(report)
     assert claims_help(report)
+
+
+def held_out(report):
+    return (report.held_out.links, report.held_out.unanswerable)
+
+
+@pytest.mark.parametrize("structural", [None, True])
+def test_a_tree_without_features_is_promised_no_links(structural):
+    """The count is that of the split that training makes."""
+    graph = data(nx.balanced_tree(3, 5), **({"x": torch.ones(364, 1), "structural": True} if structural else {}))
+    report = inspect_graph(graph)
+    split = split_edges(graph)
+    degrees = torch.bincount(torch.from_numpy(split.train).flatten(), minlength=364)
+    isolated = sum(bool((degrees[list(pair)] == 0).any()) for pair in split.test)
+    assert held_out(report) == (36, isolated)
+    assert report.tree_likeness.bridges == 363
+    assert "All edges are bridges" in text(report)
+    assert f"{isolated} of 36 held-out links would end at a node with no other edge" in text(report)
+    assert "expect a gain" not in text(report)
+    assert "--task embed" in text(report)
+    assert "--task embed" in report.verdict.try_first[0]
+
+
+def test_a_tree_with_features():
+    report = inspect_graph(data(nx.balanced_tree(3, 5), x=torch.ones(364, 2)))
+    assert "expect a gain" in text(report)
+    assert "only features can predict those" in text(report)
+    assert "--task embed" not in text(report)
+
+
+def test_a_graph_that_is_mostly_bridges():
+    graph = nx.compose(nx.random_labeled_tree(300, seed=1), nx.cycle_graph(10))
+    report = inspect_graph(data(graph))
+    bridges = len(list(nx.bridges(graph)))
+    assert 0.5 * graph.number_of_edges() < bridges < graph.number_of_edges()
+    assert f"{bridges} of {graph.number_of_edges()} edges are bridges" in text(report)
+    assert "gain" not in text(report)
+
+
+def test_held_out_links_of_a_graph_with_cycles():
+    report = inspect_graph(data(nx.barabasi_albert_graph(300, 4, seed=0)))
+    assert held_out(report) == (118, 0)
+    assert "held-out" not in text(report)
+    few = inspect_graph(data(nx.complete_graph(8)))  # there are no pairs to test against
+    assert few.held_out is None
+    assert few.tree_likeness.bridges == 0
 
 
 def test_forest():

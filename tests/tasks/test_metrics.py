@@ -1,17 +1,11 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import random_graph
 from sklearn.metrics import average_precision_score, f1_score
-from torch_geometric.data import Data
 
-from h2hgcn.datasets import split_edges
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.tasks.metrics import auc, class_metrics, link_metrics
-from h2hgcn.tasks.trivial import trivial_link_scores
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30).map(np.array)
 
@@ -51,34 +45,3 @@ def test_scores_that_are_no_numbers():
     for bad in (np.nan, np.inf):
         with pytest.raises(NonFiniteError):
             link_metrics(np.array([1.0, bad]), np.array([0.0]))
-
-
-def test_trivial_scores_against_loops():
-    index, _ = random_graph(40, 120)
-    split = split_edges(Data(edge_index=index, num_nodes=40), 0.2, 0.2)
-    x = np.random.RandomState(0).randn(40, 3)
-    scores = trivial_link_scores(x, split)
-    neighbors = {k: set() for k in range(40)}
-    for a, b in split.train.tolist():
-        neighbors[a].add(b)
-        neighbors[b].add(a)
-
-    def auc_of_pairs(score):
-        return auc(*(np.array([score(a, b) for a, b in p]) for p in (split.test, split.test_neg)))
-
-    assert scores["degree product"] == pytest.approx(auc_of_pairs(lambda a, b: len(neighbors[a]) * len(neighbors[b])))
-    assert scores["common neighbours"] == pytest.approx(auc_of_pairs(lambda a, b: len(neighbors[a] & neighbors[b])))
-    adamic_adar = auc_of_pairs(lambda a, b: sum(1 / np.log(len(neighbors[c])) for c in neighbors[a] & neighbors[b]))
-    assert scores["Adamic-Adar"] == pytest.approx(adamic_adar)
-    assert scores["feature distance"] == pytest.approx(auc_of_pairs(lambda a, b: -np.linalg.norm(x[a] - x[b])))
-    best = max(range(3), key=lambda k: auc(*(-abs(x[p[:, 0], k] - x[p[:, 1], k]) for p in (split.val, split.val_neg))))
-    assert scores["best single feature"] == pytest.approx(auc_of_pairs(lambda a, b: -abs(x[a, best] - x[b, best])))
-
-
-def test_trivial_scores_of_sparse_features():
-    index, _ = random_graph(40, 120)
-    split = split_edges(Data(edge_index=index, num_nodes=40), 0.2, 0.2)
-    x = np.random.RandomState(0).randn(40, 5) * (np.random.RandomState(1).rand(40, 5) < 0.3)
-    expected = trivial_link_scores(x, split)
-    for sparse in (sp.csr_array(x), torch.from_numpy(x).to_sparse_coo(), torch.from_numpy(x).to_sparse_csr()):
-        assert trivial_link_scores(sparse, split) == pytest.approx(expected)

@@ -17,7 +17,7 @@ from h2hgcn.tasks import (
     LinkPrediction,
     NodeClassification,
     graph_classification,
-    trivial_link_scores,
+    link_baselines,
 )
 from h2hgcn.tasks.graph_classification import graph_logits
 from h2hgcn.tasks.scaling import FeatureScaling
@@ -43,8 +43,35 @@ def test_links_of_the_disease_tree_are_learnt():
     problem = LinkPrediction(message_share=0.5, scaling="standard", test=0.2).bind(graph)
     encoder = H2HGCN(problem.in_features, 16, activation="leaky_relu", stem_activation=None)
     metrics = problem.evaluate(train(problem, encoder, 150), "test")
-    trivial = trivial_link_scores(problem.x.numpy(), problem.split)
-    assert metrics["auc"] > max(trivial.values()) + 0.05
+    best = max(scores["auc"] for scores in link_baselines(problem.x.numpy(), problem.split).metrics.values())
+    assert metrics["auc"] > best + 0.05
+
+
+@pytest.mark.parametrize("part", ["val", "test"])
+def test_the_auc_of_answerable_pairs(part):
+    problem = LinkPrediction(val=0.2, test=0.2).bind(generate_disease(300))
+    model = problem.build(Flat(problem.in_features)).eval()
+    metrics = problem.evaluate(model, part)
+    linked = set(problem.split.train.ravel().tolist())
+    points = problem.points(model).detach()
+
+    def scores(pairs):
+        kept = np.array([pair for pair in pairs.tolist() if linked.issuperset(pair)])
+        assert 0 < len(kept) < len(pairs)
+        return -(points[kept[:, 0]] - points[kept[:, 1]]).norm(dim=1).numpy()
+
+    links, others = (scores(getattr(problem.split, name)) for name in (part, f"{part}_neg"))
+    assert metrics["auc_answerable"] == pytest.approx((links[:, None] > others).mean(), abs=1e-3)
+    assert metrics["auc_answerable"] != metrics["auc"]
+
+
+def test_no_auc_of_answerable_pairs_where_it_is_the_same_or_has_no_links():
+    ring = torch.stack([torch.arange(40), (torch.arange(40) + 1) % 40])
+    dense = torch.cat([ring, torch.stack([ring[0], (ring[0] + 2) % 40]), torch.stack([ring[0], (ring[0] + 3) % 40])], 1)
+    star = torch.stack([torch.zeros(39, dtype=torch.long), torch.arange(1, 40)])
+    for edges in (dense, star):
+        problem = LinkPrediction().bind(Data(x=torch.randn(40, 2), edge_index=torch.cat([edges, edges.flip(0)], 1)))
+        assert "auc_answerable" not in problem.evaluate(problem.build(Flat(2)).eval(), "test")
 
 
 def test_classes_of_the_disease_tree_are_learnt():

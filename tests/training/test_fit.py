@@ -11,8 +11,10 @@ from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.embeddings import read_embeddings
 from h2hgcn.errors import DataError
 from h2hgcn.models import H2HGCN
-from h2hgcn.tasks import LinkPrediction, NodeClassification
+from h2hgcn.tasks import LinkPrediction, NodeClassification, baselines
+from h2hgcn.tensor_files import read_tensors
 from h2hgcn.training import fit, load_run
+from h2hgcn.training.folder import RunFolder
 
 EVERY_TASK = pytest.mark.parametrize("task", TASKS)
 
@@ -161,6 +163,46 @@ def test_sparse_features():
     run = small_fit("lp", graph)
     torch.testing.assert_close(run.embeddings, dense.embeddings)
     assert run.result["trivial"] == pytest.approx(dense.result["trivial"])
+
+
+def killed(*_):
+    raise KeyboardInterrupt
+
+
+@EVERY_TASK
+def test_a_run_killed_at_its_baselines_has_its_model_and_resumes(task, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(type(TASKS[task].bind(small_data(task))), "baselines", killed)
+        with pytest.raises(KeyboardInterrupt):
+            small_fit(task, folder=tmp_path)
+    folder = RunFolder(tmp_path)
+    assert folder.model.exists()
+    assert folder.embeddings.exists()
+    assert folder.read_result() is None
+    weights = read_tensors(folder.model)[0]
+    run = small_fit(task, folder=tmp_path, on_epoch=lambda *_: pytest.fail("trained again"))
+    whole = small_fit(task)
+    assert run.result | {"seconds": 0} == whole.result | {"seconds": 0}
+    assert all(torch.equal(weights[name], value) for name, value in whole.model.state_dict().items())
+    assert folder.read_result() == run.result
+    assert load_run(tmp_path, small_data(task)).metrics == whole.metrics
+
+
+def test_a_baseline_that_fails_is_a_note(tmp_path, monkeypatch):
+    def fails(*_):
+        raise MemoryError("Unable to allocate 57 GiB")
+
+    expected = small_fit().result["trivial"]
+    monkeypatch.setattr(baselines, "_shared", fails)
+    run = small_fit(folder=tmp_path)
+    assert run.finished
+    assert run.result["doubts"][-2:] == [
+        f"the baseline {name} was skipped: Unable to allocate 57 GiB" for name in ("common neighbours", "Adamic-Adar")
+    ]
+    assert expected.items() - run.result["trivial"].items() == {
+        (name, expected[name]) for name in ("common neighbours", "Adamic-Adar")
+    }
+    assert "Unable to allocate 57 GiB" in (tmp_path / "report.html").read_text()
 
 
 def test_collections_of_pytorch_geometric():

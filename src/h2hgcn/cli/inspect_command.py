@@ -116,6 +116,8 @@ def _rows(report: "GraphReport") -> list[tuple[str, str]]:
             "cycles",
             f"{tree.independent_cycles:,} independent; {_percent(tree.forest_share)} of the edges make a forest",
         ),
+        ("bridges", f"{tree.bridges:,} of the edges lie on no cycle"),
+        ("held-out links", _held_out(report)),
         ("δ-hyperbolicity", _delta(report)),
         ("diameter", f"{'' if shape.diameter_exact else 'at least '}{shape.diameter}"),
     ]
@@ -148,6 +150,13 @@ def _delta(report: "GraphReport") -> str:
         return largest
     error = "" if not shape.mean_error else f" ± {shape.mean_error:.2g}"
     return f"{largest}; mean {shape.mean:.3g}{error} over {shape.quadruples:,} quadruples"
+
+
+def _held_out(report: "GraphReport") -> str:
+    held_out = report.held_out
+    if held_out is None:
+        return "-"
+    return f"{held_out.unanswerable:,} of {held_out.links:,} test links would end at a node with no other edge"
 
 
 def _number(value: float | None) -> str:

@@ -8,14 +8,14 @@ Metrics = dict[str, dict[str, float]]
 
 
 def metrics_table(metrics: Metrics, selection: str, trivial: dict[str, float] | None = None) -> Table:
-    """What was learnt, beside what needs no learning; the metric that selects is marked."""
+    """The metrics of a model, beside baselines that need no training; the metric that selects is marked."""
     table = Table("metric", "validation", "test", box=None, header_style="bold", pad_edge=False)
     for name, value in metrics["test"].items():
         marked = f"{name} (selects)" if name == selection else name
         val = metrics["val"].get(name)
         table.add_row(marked, "" if val is None else f"{val:.4f}", f"{value:.4f}")
     for name, value in (trivial or {}).items():
-        table.add_row(f"without learning: {name}, {selection}", "", f"{value:.4f}")
+        table.add_row(f"without training: {name}, {selection}", "", f"{value:.4f}")
     return table
 
 

@@ -32,11 +32,11 @@ def open_run(path: Path, root: Path | None = None, with_data: bool = True) -> "R
 
 
 def warn_of(run: "Run") -> None:
-    """Says again what speaks against a run's predictions."""
-    from h2hgcn.training.doubts import distrust_of
+    """Prints the warnings that matter to anyone who uses the run's predictions."""
+    from h2hgcn.training.result_warnings import serious_warnings
 
-    for doubt in distrust_of(run.result):
-        say("note", "bold yellow", doubt)
+    for warning in serious_warnings(run.result):
+        say("note", "bold yellow", warning)
 
 
 def _collection(run: "Run", path: Path, root: Path | None) -> Any:

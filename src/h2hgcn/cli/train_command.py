@@ -168,8 +168,8 @@ def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
     print_title(f"{run.config['model']['name']}, {result['parameters']:,} parameters")
     stdout.print(metrics_table(result["metrics"], result["selection"], result["trivial"]))
     stdout.print(epochs_line(result, resumed_from), soft_wrap=True)
-    for doubt in result.get("doubts", ()):
-        say("note", "bold yellow", doubt)
+    for warning in result.get("doubts", ()):
+        say("note", "bold yellow", warning)
     stdout.print()
     for name, what in (
         ("report.html", "curves, metrics and a picture; open it in a browser"),

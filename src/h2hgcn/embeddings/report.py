@@ -20,6 +20,7 @@ from h2hgcn.errors import DataError
 _PARTS = {"train": "Training", "val": "Validation", "test": "Test"}
 _METRICS = {
     "auc": "ROC AUC",
+    "auc_answerable": "ROC AUC of answerable pairs",
     "ap": "average precision",
     "mrr": "mean reciprocal rank",
     "macro_f1": "macro F1",
@@ -47,9 +48,9 @@ def write_report(
 ) -> Path:
     """Writes a report of a run; a file that is there is replaced.
 
-    ``metrics`` holds numbers by part and name, ``{"test": {"auc": 0.9}}`` or ``{"test_auc": 0.9}``; ``trivial`` what
-    nobody has to learn, by name, or by metric and name. ``history`` has a dict for each epoch, from which the training
-    loss (``loss`` or ``train_loss``) and the validation metric are drawn: ``selected_by``, else the first name that
+    ``metrics`` holds numbers by part and name, ``{"test": {"auc": 0.9}}`` or ``{"test_auc": 0.9}``; ``trivial`` scores
+    that need no training, by name, or by metric and name. ``history`` has a dict for each epoch, from which the loss of
+    training (``loss`` or ``train_loss``) and the validation metric are drawn: ``selected_by``, else the first name that
     begins with ``val``. Its best value marks the best epoch unless ``best_epoch`` does. ``disk`` is what
     ``project_to_disk`` returned, or None; ``labels``, ``edges`` (2 × edges) and ``ids`` belong to its points.
     """
@@ -82,7 +83,7 @@ def _section(title: str, *content: str) -> Html:
 def _results(metrics: Mapping[str, Any], trivial: Mapping[str, Any] | None) -> list[Html]:
     tables = [_metric_table("Of the selected model", "metric", _by_part(metrics))] if metrics else []
     if trivial:
-        tables.append(_metric_table("What needs no learning", "method", _by_part(trivial)))
+        tables.append(_metric_table("Without training", "method", _by_part(trivial)))
     return [_section("Results", element("div", *tables, class_="beside"))] if tables else []
 
 

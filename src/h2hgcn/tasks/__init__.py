@@ -1,9 +1,9 @@
 """Tasks: what is predicted, the loss, the metrics, and which of them selects."""
 
+from h2hgcn.tasks.baselines import link_baselines
 from h2hgcn.tasks.graph_classification import GraphClassification
 from h2hgcn.tasks.link_prediction import LinkPrediction
 from h2hgcn.tasks.node_classification import NodeClassification
-from h2hgcn.tasks.trivial import trivial_link_scores
 
 TASKS: dict[str, type[LinkPrediction] | type[NodeClassification] | type[GraphClassification]] = {
     "lp": LinkPrediction,
@@ -11,4 +11,4 @@ TASKS: dict[str, type[LinkPrediction] | type[NodeClassification] | type[GraphCla
     "gc": GraphClassification,
 }
 
-__all__ = ["TASKS", "GraphClassification", "LinkPrediction", "NodeClassification", "trivial_link_scores"]
+__all__ = ["TASKS", "GraphClassification", "LinkPrediction", "NodeClassification", "link_baselines"]

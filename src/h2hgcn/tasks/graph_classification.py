@@ -15,9 +15,10 @@ from h2hgcn.datasets.graph_file import is_graph
 from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.layers.spaces import check_space, mean_points
 from h2hgcn.options import conform, require
+from h2hgcn.tasks.baselines import Baselines, run_baselines
 from h2hgcn.tasks.graph_batches import GraphBatch, GraphBatches
 from h2hgcn.tasks.heads import ClassHead, Classifier, Pooling
-from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_classes
+from h2hgcn.tasks.metrics import Classes, class_metrics, majority_metrics, predicted_classes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.scaling import FeatureScaling, Scaling
 
@@ -153,11 +154,15 @@ class GraphProblem:
         auxiliary = getattr(model.encoder, "auxiliary_loss", None)
         return loss if auxiliary is None else loss + auxiliary
 
-    @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
+        return class_metrics(*self.classes(model, part), self.num_classes)
+
+    @torch.no_grad()
+    def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:
+        """The true and the predicted classes of a part."""
         graphs = getattr(self.split, part)
         logits = torch.cat([graph_logits(model, batch) for batch in self._part_batches(part)])
-        return class_metrics(self.y[torch.from_numpy(graphs)].numpy(), predicted_classes(logits), self.num_classes)
+        return self.y[torch.from_numpy(graphs)].numpy(), predicted_classes(logits)
 
     @torch.no_grad()
     def points(self, model: Model) -> Tensor:
@@ -166,10 +171,10 @@ class GraphProblem:
         chunks = [order[first : first + self.task.batch_size] for first in range(0, len(order), self.task.batch_size)]
         return torch.cat([graph_points(model, self._batch(chunk)) for chunk in chunks])
 
-    def trivial(self, part: str) -> Metrics:
+    def baselines(self, part: str) -> Baselines:
         y = self.y.numpy()
-        scores = majority_metrics(y[self.split.train], y[getattr(self.split, part)], self.num_classes)
-        return {"majority class": scores[self.selection_metric]}
+        parts = y[self.split.train], y[getattr(self.split, part)]
+        return run_baselines({"majority class": lambda: majority_metrics(*parts, self.num_classes)})
 
     def _part_batches(self, part: str) -> Iterator[GraphBatch]:
         """The batches of a part, which never change: made once, as far as they are not too large to keep."""

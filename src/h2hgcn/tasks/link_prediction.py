@@ -19,16 +19,16 @@ from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.renumbered import RenumberedAdjacency, renumbered
 from h2hgcn.options import NONE, conform, require
+from h2hgcn.tasks.baselines import Baselines, link_baselines
 from h2hgcn.tasks.edges import check_edges, check_some_weight
 from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import LinkHead
-from h2hgcn.tasks.metrics import link_metrics
+from h2hgcn.tasks.metrics import auc, link_metrics
 from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.sampling import Sampling, batch_random
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
-from h2hgcn.tasks.trivial import trivial_link_scores
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class LinkProblem:
         self.messages: Adjacency = self.adjacency
         self.sampling: Sampling | None = None
         self._striped: Tensor | None = None
+        self._answerable_rows: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]] | None] = {}
 
     @property
     def num_items(self) -> int:
@@ -229,7 +230,22 @@ class LinkProblem:
         links, others = getattr(self.split, part), getattr(self.split, f"{part}_neg")
         pairs = torch.from_numpy(np.concatenate([links, others])).to(self.device)
         scores = model.head(self.points(model), pairs, model.distance_scale).double().cpu().numpy()
-        return link_metrics(scores[: len(links)], scores[len(links) :])
+        metrics = link_metrics(scores[: len(links)], scores[len(links) :])
+        answerable = self._answerable(part)
+        if answerable is not None:
+            metrics["auc_answerable"] = auc(*(scores[rows] for rows in answerable))
+        return metrics
 
-    def trivial(self, part: str) -> Metrics:
-        return trivial_link_scores(self.x, self.split, part)
+    def _answerable(self, part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """The rows of links and others, one after another, whose nodes both have a training edge; None if all or no
+        links do.
+        """
+        if part not in self._answerable_rows:
+            parts = (getattr(self.split, part), getattr(self.split, f"{part}_neg"))
+            links, others = (np.flatnonzero(self.split.answerable(pairs)) for pairs in parts)
+            some = len(links) and len(others) and len(links) + len(others) < sum(map(len, parts))
+            self._answerable_rows[part] = (links, others + len(parts[0])) if some else None
+        return self._answerable_rows[part]
+
+    def baselines(self, part: str) -> Baselines:
+        return link_baselines(self.x, self.split, part)

@@ -12,6 +12,7 @@ from h2hgcn.errors import NonFiniteError
 
 Scores = NDArray[np.floating]
 Classes = NDArray[np.int64]
+Metrics = dict[str, float]
 
 
 def link_metrics(positive: Scores, negative: Scores, hits_at: tuple[int, ...] = (10, 50)) -> dict[str, float]:

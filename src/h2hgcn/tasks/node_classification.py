@@ -21,12 +21,12 @@ from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.renumbered import renumbered
 from h2hgcn.options import conform, require
+from h2hgcn.tasks.baselines import Baselines, propagated_classes, run_baselines
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import ClassHead, Classifier, LinkHead, NodeHead
-from h2hgcn.tasks.label_propagation import propagated_classes
-from h2hgcn.tasks.metrics import class_metrics, majority_metrics, predicted_classes
+from h2hgcn.tasks.metrics import Classes, class_metrics, majority_metrics, predicted_classes
 from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.sampling import Sampling, batch_random
@@ -244,20 +244,27 @@ class NodeProblem:
             loss = loss + self.task.link_weight * F.binary_cross_entropy_with_logits(links, labels)
         return loss
 
-    @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
+        return class_metrics(*self.classes(model, part), self.num_classes)
+
+    @torch.no_grad()
+    def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:
+        """The true and the predicted classes of a part."""
         nodes = torch.from_numpy(getattr(self.split, part))
         logits = model.head(self.points(model)[nodes], model.distance_scale)
-        return class_metrics(self.y[nodes].cpu().numpy(), predicted_classes(logits), self.num_classes)
+        return self.y[nodes].cpu().numpy(), predicted_classes(logits)
 
-    def trivial(self, part: str) -> Metrics:
+    def baselines(self, part: str) -> Baselines:
         y, nodes = self.y.cpu().numpy(), getattr(self.split, part)
-        majority = majority_metrics(y[self.split.train], y[nodes], self.num_classes)
-        propagated = propagated_classes(self.adjacency, self.y, self.train)[nodes]
-        scores = {
-            "majority class": majority[self.selection_metric],
-            "label propagation": class_metrics(y[nodes], propagated, self.num_classes)[self.selection_metric],
+
+        def propagation() -> Metrics:
+            propagated = propagated_classes(self.adjacency, self.y, self.train)[nodes]
+            return class_metrics(y[nodes], propagated, self.num_classes)
+
+        found = {
+            "majority class": lambda: majority_metrics(y[self.split.train], y[nodes], self.num_classes),
+            "label propagation": propagation,
         }
         if self.selection_metric == "f1":  # of the class 1, which may be the rare one: naming it always is worth more
-            scores["always class 1"] = class_metrics(y[nodes], np.ones_like(y[nodes]), self.num_classes)["f1"]
-        return scores
+            found["always class 1"] = lambda: class_metrics(y[nodes], np.ones_like(y[nodes]), self.num_classes)
+        return run_baselines(found)

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from h2hgcn.tasks.baselines import Baselines
+from h2hgcn.tasks.metrics import Metrics as Metrics
 from h2hgcn.tasks.scaling import FeatureScaling
-
-Metrics = dict[str, float]
 
 
 class Model(nn.Module):
@@ -87,5 +87,5 @@ class Problem(Protocol):
     def points(self, model: Model) -> Tensor:
         """The embedding: a point for each node, or for each graph of a collection."""
 
-    def trivial(self, part: str) -> Metrics:
-        """What scores without learning reach on a part, by the metric that selects."""
+    def baselines(self, part: str) -> Baselines:
+        """The metrics on a part of scores that need no training."""

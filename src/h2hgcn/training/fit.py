@@ -21,7 +21,6 @@ from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import EncoderFactory, build_model
 from h2hgcn.training.description import describe
-from h2hgcn.training.doubts import doubts_about
 from h2hgcn.training.folder import RunFolder, metrics_line
 from h2hgcn.training.kept_memory import kept_memory
 from h2hgcn.training.loading import load_run
@@ -29,6 +28,7 @@ from h2hgcn.training.loop import EpochReport, evaluate, is_over, train
 from h2hgcn.training.node_names import NodeNames
 from h2hgcn.training.optimizers import build_optimizer_of
 from h2hgcn.training.ranks import Ranks, joined_ranks
+from h2hgcn.training.result_warnings import warnings_about
 from h2hgcn.training.run import Run
 from h2hgcn.training.seeds import torch_seeded
 from h2hgcn.training.settings import TrainingSettings
@@ -180,11 +180,14 @@ class _Training:
         if self.state.best_weights:
             self.model.load_state_dict(self.state.best_weights)
         self.model.eval()
-        result = self.ranks.from_first(lambda: _result_of(self.state, self.problem, self.model, finished))
         folder = None if self.folder is None else self.folder.path
+        result = _result_of(self.state, self.problem, self.model)
         run = Run(self.model, task, config, result, self.history, data, self.problem, folder)
         if finished and self.folder is not None:
-            run.write(self.folder)
+            run.write_model(self.folder)  # before anything else, which may take long or fail
+        run.result = self.ranks.from_first(lambda: _tested(run) if finished else result)
+        if finished and self.folder is not None:
+            run.write_result(self.folder)
         return run
 
     def _after_epoch(self, report: EpochReport) -> None:
@@ -221,22 +224,29 @@ def _check_points(problem: Problem, model: Model, data: Any) -> None:
         check_points(points.numpy(), coordinates_of(model.encoder), "the encoder's points")
 
 
-def _result_of(state: TrainingState, problem: Problem, model: Model, finished: bool) -> dict[str, Any]:
-    """What ``result.json`` holds. The test part is looked at when training is over, and not before."""
-    metrics = {"val": state.best}
-    trivial = None
-    if finished:
-        metrics["test"] = evaluate(problem, model, "test")
-        trivial = problem.trivial("test")
-    result = {
-        "finished": finished,
+def _result_of(state: TrainingState, problem: Problem, model: Model) -> dict[str, Any]:
+    """What ``result.json`` holds, as far as training knows it."""
+    return {
+        "finished": False,
         "selection": problem.selection_metric,
-        "metrics": metrics,
-        "trivial": trivial,
+        "metrics": {"val": state.best},
+        "trivial": None,
         "best_epoch": state.best_epoch,
         "epochs": state.epoch,
         "stopped_early": state.stopped_early,
         "seconds": round(state.seconds, 2),
         "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
+        "doubts": [],
     }
-    return result | {"doubts": doubts_about(result, problem) if finished else []}
+
+
+def _tested(run: Run) -> dict[str, Any]:
+    """The result of a finished run, with the test part, the baselines and warnings."""
+    metrics, skipped = run.problem.baselines("test")
+    run.result |= {
+        "finished": True,
+        "metrics": run.metrics | {"test": evaluate(run.problem, run.model, "test")},
+        "trivial": {name: values[run.result["selection"]] for name, values in metrics.items()},
+    }
+    notes = [f"the baseline {name} was skipped: {reason}" for name, reason in skipped.items()]
+    return run.result | {"doubts": warnings_about(run) + notes}

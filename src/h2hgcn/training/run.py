@@ -303,12 +303,21 @@ class Run:
         self.folder = folder.path
 
     def write(self, folder: RunFolder) -> None:
-        """Writes what follows from the weights; the result, which says that all is there, comes last."""
+        """Writes all files of a finished run but for its history."""
+        self.write_model(folder)
+        self.write_result(folder)
+
+    def write_model(self, folder: RunFolder) -> None:
+        """Writes the weights, the graph and the embedding."""
         folder.check_there()
         write_tensors(folder.model, weights_of(self.model), {"config": self.config})
         if is_graph(self.data):
             keep_graph(folder.graph, self.data)
         write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
+
+    def write_result(self, folder: RunFolder) -> None:
+        """Writes the report, and then the result, which says that all files are there."""
+        folder.check_there()
         write_report_of(self, folder.report)
         folder.write_result(self.result)
 

@@ -6,7 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.compiled import compiled
-from h2hgcn.datasets.inspection.simple_graph import SimpleGraph
+from h2hgcn.datasets.inspection.simple_graph import SimpleGraph, simple_graph_of
+
+
+def bridge_share(edge_index: Any, num_nodes: int) -> float:
+    """The fraction of the edges that are bridges: edges whose removal disconnects their two ends.
+
+    ``edge_index`` is an array or tensor ``(2, edges)``. Direction, repeated edges and self-loops are ignored; a graph
+    without edges has the share 0. It takes linear time, about a second for a million edges.
+    """
+    graph = simple_graph_of(np.asarray(edge_index, np.int64), num_nodes)
+    return count_bridges(graph) / graph.num_edges if graph.num_edges else 0.0
+
+
+def count_bridges(graph: SimpleGraph) -> int:
+    """The number of bridges, which are the blocks of two nodes."""
+    return int(np.count_nonzero(np.diff(_all_blocks(graph)[1]) == 2))
 
 
 def blocks(graph: SimpleGraph) -> list[NDArray[np.int32]]:
@@ -14,14 +29,18 @@ def blocks(graph: SimpleGraph) -> list[NDArray[np.int32]]:
 
     Smaller blocks are edges and triangles, whose distances have nothing to tell.
     """
-    if graph.num_nodes < 4:
-        return []
+    members, bounds = _all_blocks(graph)
+    sizes = np.diff(bounds)
+    by_size = np.argsort(-sizes, kind="stable")
+    return [members[bounds[i] : bounds[i + 1]] for i in by_size[: np.count_nonzero(sizes >= 4)]]
+
+
+def _all_blocks(graph: SimpleGraph) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The nodes of the blocks one after another, and where each block starts and ends."""
     members = np.empty(2 * graph.num_nodes, np.int32)
     bounds = np.zeros(graph.num_nodes + 1, np.int64)
     count = _find_blocks(graph.starts, graph.neighbors, members, bounds)
-    sizes = np.diff(bounds[: count + 1])
-    by_size = np.argsort(-sizes, kind="stable")
-    return [members[bounds[i] : bounds[i + 1]] for i in by_size[: np.count_nonzero(sizes >= 4)]]
+    return members, bounds[: count + 1]
 
 
 def induced(graph: SimpleGraph, nodes: NDArray[np.int32], names: NDArray[np.int32]) -> SimpleGraph:

@@ -55,7 +55,7 @@ def _component(size: Size) -> list[str]:
 def _tree(size: Size, tree: TreeLikeness) -> list[str]:
     return [
         f"independent cycles: {tree.independent_cycles:,}; "
-        f"a spanning forest holds {tree.forest_share:.0%} of the {size.edges:,} edges"
+        f"a spanning forest holds {tree.forest_share:.0%} of the {size.edges:,} edges; bridges: {tree.bridges:,}"
     ]
 
 

@@ -10,10 +10,12 @@ from h2hgcn.datasets.inspection.hyperbolicity import Hyperbolicity, measure_hype
 from h2hgcn.datasets.inspection.simple_graph import connected_components, simple_graph
 from h2hgcn.datasets.inspection.statistics import (
     Degrees,
+    HeldOutLinks,
     LabelHomophily,
     Size,
     TreeLikeness,
     measure_degrees,
+    measure_held_out,
     measure_homophily,
     measure_size,
     measure_tree_likeness,
@@ -27,12 +29,13 @@ MOST_EFFORT = 1e9
 
 @dataclass(frozen=True)
 class GraphReport:
-    """All measurements read the graph as undirected; ``directed`` says whether it was."""
+    """All measurements but ``held_out`` read the graph as undirected; ``directed`` says whether it was."""
 
     size: Size
     degrees: Degrees
     clustering: Clustering
     tree_likeness: TreeLikeness
+    held_out: HeldOutLinks | None
     homophily: LabelHomophily | None
     hyperbolicity: Hyperbolicity
     verdict: Verdict
@@ -58,6 +61,7 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
     directed = bool(getattr(graph, "directed", False))
     size, degrees = measure_size(simple, components), measure_degrees(simple)
     tree = measure_tree_likeness(simple, components)
+    held_out = measure_held_out(graph) if simple.num_edges else None
     homophily = measure_homophily(simple, getattr(graph, "y", None))
     shape = measure_hyperbolicity(simple, components, seed=seed, effort=effort)
     return GraphReport(
@@ -65,9 +69,20 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
         degrees=degrees,
         clustering=measure_clustering(simple, seed=seed, effort=effort),
         tree_likeness=tree,
+        held_out=held_out,
         homophily=homophily,
         hyperbolicity=shape,
-        verdict=judge(size, degrees, tree, homophily, shape, directed, getattr(graph, "edge_weight", None) is not None),
+        verdict=judge(
+            size,
+            degrees,
+            tree,
+            homophily,
+            shape,
+            directed,
+            getattr(graph, "edge_weight", None) is not None,
+            held_out,
+            has_features=getattr(graph, "x", None) is not None and not getattr(graph, "structural", False),
+        ),
         directed=directed,
         seed=seed,
     )

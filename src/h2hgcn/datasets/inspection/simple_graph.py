@@ -52,8 +52,12 @@ def simple_graph(graph: Any) -> SimpleGraph:
     """Reads a PyG graph; the direction of its edges is forgotten."""
     if graph.edge_index is None:
         return SimpleGraph(np.zeros((graph.num_nodes or 0) + 1, np.int64), np.empty(0, np.int32), 0)
-    num_nodes = int(graph.num_nodes or 0)
-    source, target = edge_ends(graph)
+    return simple_graph_of(edge_ends(graph), int(graph.num_nodes or 0))
+
+
+def simple_graph_of(ends: NDArray[np.int64], num_nodes: int) -> SimpleGraph:
+    """The graph of edges ``(2, edges)``, whose nodes must exist."""
+    source, target = ends
     looped = source == target
     self_loops = len(np.unique(source[looped]))
     starts, neighbors = _both_ways(_distinct_pairs(source[~looped], target[~looped], num_nodes), num_nodes)

@@ -1,6 +1,7 @@
-"""What can be counted in a graph: size, degrees, likeness to a tree, and how labels lie on edges."""
+"""What can be counted in a graph: size, degrees, likeness to a tree, links to hold out, labels across edges."""
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from h2hgcn.datasets.inspection.blocks import count_bridges
 from h2hgcn.datasets.inspection.degree_tail import PowerLaw, fit_power_law
 from h2hgcn.datasets.inspection.simple_graph import Components, SimpleGraph
+from h2hgcn.datasets.splits.edges import split_edges
+from h2hgcn.errors import DataError, DataWarning
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,23 @@ class Degrees:
 
 @dataclass(frozen=True)
 class TreeLikeness:
-    """``independent_cycles`` edges would have to go for a forest, which keeps ``forest_share`` of the edges."""
+    """``independent_cycles`` edges would have to go for a forest, which keeps ``forest_share`` of the edges.
+
+    ``bridges`` are edges whose removal disconnects their two ends.
+    """
 
     independent_cycles: int
     forest_share: float | None
     is_forest: bool
+    bridges: int
+
+
+@dataclass(frozen=True)
+class HeldOutLinks:
+    """The test links of the default split of link prediction, and how many end at a node without a training edge."""
+
+    links: int
+    unanswerable: int
 
 
 @dataclass(frozen=True)
@@ -88,7 +104,20 @@ def measure_degrees(graph: SimpleGraph) -> Degrees:
 def measure_tree_likeness(graph: SimpleGraph, components: Components) -> TreeLikeness:
     kept = graph.num_nodes - len(components.sizes)
     cycles = graph.num_edges - kept
-    return TreeLikeness(cycles, kept / graph.num_edges if graph.num_edges else None, cycles == 0)
+    forest_share = kept / graph.num_edges if graph.num_edges else None
+    return TreeLikeness(cycles, forest_share, cycles == 0, count_bridges(graph))
+
+
+def measure_held_out(graph: Any) -> HeldOutLinks | None:
+    """Splits the edges as ``LinkPrediction`` does by default; None where there is no test link."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            split = split_edges(graph)
+    except DataError:  # too few pairs without an edge to test against
+        return None
+    unanswerable = int(np.count_nonzero(~split.answerable(split.test)))
+    return HeldOutLinks(len(split.test), unanswerable) if len(split.test) else None
 
 
 def measure_homophily(graph: SimpleGraph, y: Any) -> LabelHomophily | None:

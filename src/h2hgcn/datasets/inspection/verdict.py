@@ -5,7 +5,7 @@ from typing import Literal
 
 from h2hgcn.datasets.inspection.evidence import evidence
 from h2hgcn.datasets.inspection.hyperbolicity import Hyperbolicity
-from h2hgcn.datasets.inspection.statistics import Degrees, LabelHomophily, Size, TreeLikeness
+from h2hgcn.datasets.inspection.statistics import Degrees, HeldOutLinks, LabelHomophily, Size, TreeLikeness
 
 Outlook = Literal["likely", "possible", "unlikely", "unknown"]
 
@@ -19,6 +19,10 @@ STEADY_BRANCHES, MERE_NOISE = 0.3, 0.7
 FEW_STEPS = 2.0
 # Where nine of ten edges lie in a spanning forest, trees hang on the cycles that spoil the distances between them.
 MOSTLY_FOREST = 0.9
+# Where at least half of the edges are bridges, most held-out links leave one of their nodes in another component.
+MOSTLY_BRIDGES = 0.5
+# A smaller fraction of held-out links at nodes without another edge hardly changes a metric.
+MANY_UNANSWERABLE = 0.1
 # A geometry of so few nodes is an accident.
 FEWEST_NODES = 20
 # A largest degree of ten times the mean is out of reach of random graphs of this many edges.
@@ -46,9 +50,14 @@ def judge(
     shape: Hyperbolicity,
     directed: bool = False,
     weighted: bool = False,
+    held_out: HeldOutLinks | None = None,
+    *,
+    has_features: bool = True,
 ) -> Verdict:
     outlook, why = _judge_shape(size, degrees, tree, shape)
-    sentences = [*why, _LINK_PREDICTION[outlook], *_node_classification(outlook, homophily)]
+    bridges_only = not has_features and size.edges > 0 and tree.bridges >= MOSTLY_BRIDGES * size.edges
+    links = _links_of_bridges(size, tree, held_out) if bridges_only else _links(outlook, held_out, has_features)
+    sentences = [*why, *links, *_node_classification(outlook, homophily)]
     if directed:
         sentences.append("The edges have a direction, which was ignored here: distances go both ways.")
     if weighted:
@@ -56,7 +65,10 @@ def judge(
     return Verdict(
         outlook,
         tuple(sentences),
-        _try_first(outlook, shape, features_alone=not size.edges or _labels_ignore_edges(homophily)),
+        (
+            *(["h2hgcn train --task embed, instead of link prediction."] * bridges_only),
+            *_try_first(outlook, shape, features_alone=not size.edges or _labels_ignore_edges(homophily)),
+        ),
         evidence(size, degrees, tree, homophily, shape),
     )
 
@@ -111,7 +123,6 @@ def _judge_forest(size: Size, degrees: Degrees, shape: Hyperbolicity) -> tuple[O
         return "unlikely", (f"{what} of at most two steps, a star: every geometry fits it.",)
     return "likely", (
         f"{what}, and hyperbolic geometry is likely to help: hyperbolic space fits trees with few dimensions.",
-        "It falls apart where a link is held out, so that links can be foretold from features alone: give good ones.",
     )
 
 
@@ -125,6 +136,31 @@ _LINK_PREDICTION: dict[Outlook, str] = {
     "unlikely": "For link prediction, expect no gain over a Euclidean model.",
     "unknown": "For link prediction, nothing can be foretold.",
 }
+
+
+def _links(outlook: Outlook, held_out: HeldOutLinks | None, has_features: bool) -> tuple[str, ...]:
+    if held_out is None or held_out.unanswerable < MANY_UNANSWERABLE * held_out.links:
+        return (_LINK_PREDICTION[outlook],)
+    only = "only features can predict those" if has_features else "without features those cannot be predicted"
+    return (_LINK_PREDICTION[outlook], f"{_unanswerable(held_out)}: {only}.")
+
+
+def _links_of_bridges(size: Size, tree: TreeLikeness, held_out: HeldOutLinks | None) -> tuple[str, ...]:
+    """For graphs without features most of whose edges are bridges."""
+    which = "All edges" if tree.bridges == size.edges else f"{tree.bridges:,} of {size.edges:,} edges"
+    return (
+        f"{which} are bridges: when a bridge is held out, only features can predict it, and there are none.",
+        *(() if held_out is None else (f"{_unanswerable(held_out)}.",)),
+        "Give features, or use h2hgcn train --task embed: it embeds all edges and measures how well distances "
+        "reconstruct them.",
+    )
+
+
+def _unanswerable(held_out: HeldOutLinks) -> str:
+    return (
+        f"{held_out.unanswerable:,} of {held_out.links:,} held-out links would end at a node with no other edge "
+        "(the test part of the default split)"
+    )
 
 
 def _labels_ignore_edges(homophily: LabelHomophily | None) -> bool:

@@ -54,6 +54,15 @@ class EdgeSplit:
             return edges
         return torch.cat([edges, edges[:, edges[0] != edges[1]].flip(0)], dim=1)
 
+    def answerable(self, pairs: Pairs) -> NDArray[np.bool_]:
+        """Whether both nodes of each pair have an edge in the training graph, in either direction.
+
+        Of a pair with a node that has none, the training graph says nothing; only features can.
+        """
+        linked = np.zeros(self.num_nodes, dtype=bool)
+        linked[self.train[self.train[:, 0] != self.train[:, 1]]] = True
+        return linked[pairs[:, 0]] & linked[pairs[:, 1]]
+
     @property
     def space(self) -> PairSpace:
         """The pairs that negatives are drawn from."""

@@ -1,0 +1,253 @@
+"""Scores that need no training, to be compared with those of a model: of links, and of the classes of nodes."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from torch import Tensor
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.nn.models import LabelPropagation
+
+from h2hgcn.compiled import compiled, run_on_rows
+from h2hgcn.datasets import DataError, EdgeSplit
+from h2hgcn.datasets.splits.pairs import Pairs
+from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.tasks.metrics import Metrics, Scores, auc, link_metrics
+
+PairScores = Callable[[Pairs], Scores]
+
+# Numbers of features that are read at once.
+_BLOCK = 1 << 22
+
+# The best single feature is chosen with one AUC a column. Large graphs use part of their validation pairs for it.
+_MOST_COLUMNS = 20_000
+_COLUMN_NUMBERS = 1 << 24
+_FEWEST_PAIRS = 1000
+
+# Truncated SVD: its largest rank, the numbers in its vectors, which bound its memory to about 200 MB, and in the
+# vectors of all iterations, which bound its time to some ten seconds. Graphs that leave a rank below 8 are skipped.
+_RANK = 64
+_VECTOR_NUMBERS = 1 << 23
+_ITERATION_NUMBERS = 1 << 31
+_LOWEST_RANK = 8
+
+# Zhou et al. leave these open; the values are common on citation graphs.
+_STEPS = 50
+_ALPHA = 0.9
+# Label propagation holds a number for each class and entry of the adjacency: 1 GB.
+_MESSAGES = 1 << 28
+
+
+class Baselines(NamedTuple):
+    """The metrics of each baseline by its name, and for those that are missing the reason."""
+
+    metrics: dict[str, Metrics]
+    skipped: dict[str, str]
+
+
+def run_baselines(baselines: dict[str, Callable[[], Metrics]]) -> Baselines:
+    """Runs each baseline. One that fails is skipped, whatever the reason: it must not cost anyone a trained model."""
+    metrics, skipped = {}, {}
+    for name, baseline in baselines.items():
+        try:
+            metrics[name] = baseline()
+        except Exception as error:
+            skipped[name] = str(error) or type(error).__name__
+    return Baselines(metrics, skipped)
+
+
+def link_baselines(x: Any, split: EdgeSplit, part: str = "test") -> Baselines:
+    """AUC, AP, Hits@K and MRR on a part of a split, without training:
+
+    - ``best single feature``: the difference of one feature, the column with the best AUC on the validation part.
+    - ``feature distance`` and ``feature cosine`` of the two nodes' features.
+    - ``degree product``, ``common neighbours`` and ``Adamic-Adar`` in the training graph.
+    - ``truncated SVD``: the entry of the pair in a low-rank approximation of the training graph's adjacency, of the
+      rank (2, 4, ..., 64) with the best AUC on the validation part.
+
+    Neighbors and degrees ignore the direction of edges, also in directed graphs.
+
+    Args:
+        x: Features, an array or a sparse matrix of SciPy or torch.
+        split: Training edges, and the pairs to score.
+        part: ``"val"`` or ``"test"``.
+    """
+    x, graph = _as_matrix(x), _adjacency(split)
+    degrees = np.diff(graph.indptr).astype(np.float64)
+    with np.errstate(divide="ignore"):
+        rarity = np.where(degrees > 1, 1 / np.log(degrees), 0.0)
+    # what makes a scorer: some look at the validation part first, which may fail and takes time
+    scorers: dict[str, Callable[[], PairScores]] = {
+        "best single feature": lambda: partial(_by_blocks, _closeness, x[:, [_best_column(x, split)]]),
+        "feature distance": lambda: partial(_by_blocks, _closeness, x),
+        "feature cosine": lambda: partial(_by_blocks, _cosine, x),
+        "degree product": lambda: lambda pairs: degrees[pairs].prod(1),
+        "common neighbours": lambda: partial(_shared, graph, np.ones_like(degrees)),
+        "Adamic-Adar": lambda: partial(_shared, graph, rarity),
+        "truncated SVD": lambda: _low_rank(graph, split),
+    }
+    links, others = getattr(split, part), getattr(split, f"{part}_neg")
+
+    def metrics(make: Callable[[], PairScores]) -> Metrics:
+        score = make()
+        return link_metrics(score(links), score(others))
+
+    return run_baselines({name: partial(metrics, make) for name, make in scorers.items()})
+
+
+def propagated_classes(adjacency: Adjacency, labels: Tensor, train: Tensor) -> NDArray[np.int64]:
+    """The class that label propagation (Zhou et al. 2004) gives to every node from the training nodes; the most
+    frequent one where no label arrives.
+    """
+    index, weights = adjacency.edges(self_loops=False)
+    num_classes = int(labels.max()) + 1
+    if index.shape[1] * num_classes > _MESSAGES:
+        raise DataError(f"the graph is too large for it, with {index.shape[1]:,} edges and {num_classes:,} classes")
+    index, weights = gcn_norm(index, weights.float(), adjacency.num_nodes, add_self_loops=False)  # not done for weights
+    scores = LabelPropagation(_STEPS, _ALPHA)(labels.clamp_min(0), index, train, weights)
+    classes = scores.argmax(1)
+    classes[scores.amax(1) == 0] = torch.bincount(labels[train]).argmax()
+    return classes.cpu().numpy()
+
+
+def _as_matrix(x: Any) -> Any:
+    """A NumPy array, or a sparse matrix in rows."""
+    if isinstance(x, Tensor):
+        x = x.detach().cpu()
+        if x.layout == torch.strided:
+            return x.numpy()
+        coo = x.to_sparse_coo().coalesce()
+        return sp.csr_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(coo.shape))
+    return sp.csr_array(x) if sp.issparse(x) else np.asarray(x)
+
+
+def _adjacency(split: EdgeSplit) -> sp.csr_array:
+    """The training graph, symmetric, with sorted rows of ones."""
+    ends = np.concatenate([split.train, split.train[:, ::-1]]).T
+    graph = sp.csr_array((np.ones(ends.shape[1], np.float32), tuple(ends)), shape=(split.num_nodes, split.num_nodes))
+    graph.sum_duplicates()
+    graph.data[:] = 1
+    return graph
+
+
+def _by_blocks(score: Callable[[Any, Any], Scores], x: Any, pairs: Pairs) -> Scores:
+    """The score of the rows of each pair, with a bounded number of rows in memory."""
+    width = int(np.diff(x.indptr).max(initial=1)) if sp.issparse(x) else x.shape[1]
+    size = max(1, _BLOCK // max(width, 1))
+    blocks = (pairs[first : first + size] for first in range(0, max(len(pairs), 1), size))
+    return np.concatenate([score(*(x[ends].astype(np.float64) for ends in block.T)) for block in blocks])
+
+
+def _closeness(first: Any, second: Any) -> Scores:
+    difference = first - second
+    return -np.sqrt(_row_products(difference, difference))
+
+
+def _cosine(first: Any, second: Any) -> Scores:
+    """The cosine of the angle; 0 where a row is 0."""
+    lengths = np.sqrt(_row_products(first, first) * _row_products(second, second))
+    return _row_products(first, second) / np.where(lengths > 0, lengths, 1)
+
+
+def _row_products(first: Any, second: Any) -> Scores:
+    products = first.multiply(second) if sp.issparse(first) else first * second
+    return np.asarray(products.sum(1), np.float64).ravel()
+
+
+def _best_column(x: Any, split: EdgeSplit) -> int:
+    """The column whose differences rank the validation links best."""
+    columns = x.shape[1]
+    if columns > _MOST_COLUMNS:
+        raise DataError(f"{columns:,} features are too many to try one by one")
+    count = max(_FEWEST_PAIRS, _COLUMN_NUMBERS // columns)
+    links, others = (_columns(abs(_differences(x, pairs[:count]))) for pairs in (split.val, split.val_neg))
+    return int(np.argmax([auc(-link, -other) for link, other in zip(links, others, strict=True)]))
+
+
+def _differences(x: Any, pairs: Pairs) -> Any:
+    return x[pairs[:, 0]].astype(np.float64) - x[pairs[:, 1]].astype(np.float64)
+
+
+def _columns(matrix: Any) -> Any:
+    if not sp.issparse(matrix):
+        return matrix.T
+    by_column = matrix.tocsc()
+    return (by_column[:, [k]].toarray().ravel() for k in range(matrix.shape[1]))
+
+
+def _low_rank(graph: sp.csr_array, split: EdgeSplit) -> PairScores:
+    """The entries of the adjacency's approximation of the rank that is best on the validation part."""
+    rank = min(_RANK, split.num_nodes - 1, _VECTOR_NUMBERS // split.num_nodes)
+    if rank < min(_LOWEST_RANK, split.num_nodes - 1):
+        raise DataError(f"the graph is too large for it, with {split.num_nodes:,} nodes")
+    values, vectors = truncated_svd(graph, rank)
+
+    def entries(rank: int, pairs: Pairs) -> Scores:
+        def products(first: Any, second: Any) -> Scores:
+            return ((first * second) @ values[:rank]).round(12)  # so that what is equal but for rounding is equal
+
+        return _by_blocks(products, vectors[:, :rank], pairs)
+
+    ranks = [k for k in (2 << power for power in range(_RANK.bit_length())) if k <= len(values)] or [len(values)]
+    best = max(ranks, key=lambda k: auc(entries(k, split.val), entries(k, split.val_neg)))
+    return partial(entries, best)
+
+
+def truncated_svd(graph: sp.csr_array, rank: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Values ``(rank,)`` and vectors ``(n, rank)`` such that ``vectors * values @ vectors.T`` approximates a symmetric
+    matrix best, largest absolute value first. Fewer, where the others do not converge in reasonable time.
+    """
+    num_nodes = graph.shape[0]
+    start = np.random.default_rng(0).standard_normal(num_nodes)
+    restarts = max(5, _ITERATION_NUMBERS // (num_nodes * rank * rank))
+    try:
+        values, vectors = eigsh(graph.astype(np.float64), rank, v0=start, maxiter=restarts)
+    except ArpackNoConvergence as error:
+        values, vectors = error.eigenvalues, error.eigenvectors
+        if not len(values):
+            raise
+    order = np.argsort(-abs(values), kind="stable")
+    return values[order], vectors[:, order]
+
+
+def _shared(graph: sp.csr_array, weights: NDArray[np.float64], pairs: Pairs) -> Scores:
+    """The sum of the weights of the neighbors that both nodes of a pair have."""
+    scores = np.zeros(len(pairs))
+    width = max(1, graph.nnz // max(graph.shape[0], 1))
+    starts, neighbors = graph.indptr.astype(np.int64), graph.indices.astype(np.int32, copy=False)
+    run_on_rows(_sum_shared, (len(pairs), width), starts, neighbors, weights, np.ascontiguousarray(pairs), scores)
+    return scores
+
+
+@compiled
+def _sum_shared(first: int, last: int, starts: Any, neighbors: Any, weights: Any, pairs: Any, scores: Any) -> None:
+    """Looks up each neighbor of the node that has fewer among the other's, which are sorted, in growing steps."""
+    for k in range(first, last):
+        a, b = pairs[k, 0], pairs[k, 1]
+        if starts[a + 1] - starts[a] > starts[b + 1] - starts[b]:
+            a, b = b, a
+        place, end = starts[b], starts[b + 1]
+        total = 0.0
+        for arc in range(starts[a], starts[a + 1]):
+            node = neighbors[arc]
+            step = 1
+            while place + step < end and neighbors[place + step] < node:
+                step *= 2
+            low, high = place + step // 2, min(place + step + 1, end)
+            while low < high:
+                middle = (low + high) // 2
+                if neighbors[middle] < node:
+                    low = middle + 1
+                else:
+                    high = middle
+            place = low
+            if place == end:
+                break
+            if neighbors[place] == node:
+                total += weights[node]
+        scores[k] = total

@@ -1,0 +1,143 @@
+"""Warnings about the result of a run, kept as ``doubts`` in ``result.json`` and printed as notes."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from h2hgcn.layers.spaces import check_space, squared_distance
+
+if TYPE_CHECKING:
+    from h2hgcn.training.run import Run
+
+# Fewer links, nodes or graphs than this change a metric by more than 0.01 each.
+_FEW = 100
+
+# Useful embeddings have distances of about 1; decoders cannot tell apart points that are closer than this.
+_COLLAPSED = 0.01
+_SAMPLED_PAIRS = 2000
+
+# An AUC this close to 0.5 is chance, even where there are enough pairs to measure a difference.
+_CHANCE_MARGIN = 0.02
+
+# A class with fewer items in the test part may be missed by a good model.
+_FEWEST_OF_CLASS = 5
+
+# Unanswerable test links above this fraction are worth a warning.
+_MANY_UNANSWERABLE = 0.1
+
+_UNRELIABLE = "do not rely on its predictions"
+_PARTS = (("val", "validation"), ("test", "test"))
+_ITEMS = {"lp": "links", "nc": "nodes", "gc": "graphs"}
+
+
+def warnings_about(run: "Run") -> list[str]:
+    """Warnings about a finished run whose ``result`` has metrics and baselines; most serious first."""
+    result = run.result
+    found = [*_better_baseline(result), *_collapse(run), *_chance(result, run.problem), *_missing_classes(run)]
+    found += [*_unanswerable(run), *_small_parts(run.problem)]
+    if result["best_epoch"] == 1 and result["epochs"] > 1:
+        found.append("the first epoch was the best on validation data, so the model has hardly learned")
+    return found
+
+
+def serious_warnings(result: dict[str, Any]) -> list[str]:
+    """Those warnings of a result that matter to anyone who uses its predictions."""
+    return [warning for warning in result.get("doubts", ()) if _UNRELIABLE in warning]
+
+
+def _better_baseline(result: dict[str, Any]) -> Iterator[str]:
+    selection = result["selection"]
+    test = list(result["metrics"].values())[-1][selection]
+    name, best = max((result["trivial"] or {}).items(), key=lambda item: item[1], default=("", -math.inf))
+    if best > test:
+        yield (
+            f"{name} reaches a test {selection} of {best:.4f} without training, the model {test:.4f}: {_UNRELIABLE}; "
+            "try other features or settings"
+        )
+
+
+def _collapse(run: "Run") -> Iterator[str]:
+    if run.task.name == "gc":  # classified from the points of nodes, not from the midpoints that the embedding has
+        return
+    spread = point_spread(run.embeddings, run.model)
+    if spread < _COLLAPSED:
+        yield (
+            f"the embedding has collapsed: 95 % of the pairs of nodes are within {spread:.2g} of each other: "
+            f"{_UNRELIABLE}; try a lower training.weight_decay, a higher lr or another seed"
+        )
+
+
+def point_spread(points: Tensor, model: Any) -> float:
+    """The distance that 95 % of the pairs of points do not exceed, measured on a sample."""
+    pairs = torch.from_numpy(np.random.RandomState(0).randint(0, len(points), (2, _SAMPLED_PAIRS)))
+    first, second = points[pairs].double()
+    scale = float(torch.as_tensor(model.distance_scale).detach())
+    squares = squared_distance(check_space(model.encoder.space))(first, second)
+    return scale * float(squares.clamp_min(0).sqrt().quantile(0.95))
+
+
+def _chance(result: dict[str, Any], problem: Any) -> Iterator[str]:
+    if result["selection"] != "auc":
+        return
+    scores = {part: result["metrics"][part]["auc"] for part, _ in _PARTS}
+    texts = {part: f"a {name} auc of {scores[part]:.4f}" for part, name in _PARTS}
+    if all(abs(score - 0.5) <= _chance_margin(problem, part) for part, score in scores.items()):
+        advice = "try another lr, a lower training.weight_decay or other features"
+        yield f"{' and '.join(texts.values())} are no better than chance: {_UNRELIABLE}; {advice}"
+        return
+    below = [text for part, text in texts.items() if scores[part] < 0.5]
+    if below:
+        yield f"{' and '.join(below)} {'are' if len(below) > 1 else 'is'} below chance: {_UNRELIABLE}"
+
+
+def _chance_margin(problem: Any, part: str) -> float:
+    """Two standard errors of the AUC of random scores, for as many negatives as links."""
+    return max(_CHANCE_MARGIN, 2 / math.sqrt(6 * len(getattr(problem.split, part))))
+
+
+def _missing_classes(run: "Run") -> Iterator[str]:
+    if run.problem.num_classes is None:
+        return
+    truth, predicted = run.problem.classes(run.model, "test")  # type: ignore[attr-defined]
+    items = _ITEMS[run.task.name]
+    names: list[str] = run.config["facts"]["classes"]
+    if len(np.unique(truth)) > 1 and len(np.unique(predicted)) == 1:
+        yield f"all test {items} get the class {names[predicted[0]]!r}: {_UNRELIABLE}; {_class_advice(run)}"
+        return
+    counts = np.bincount(truth, minlength=len(names))
+    missing = [k for k in np.setdiff1d(truth, predicted) if counts[k] >= _FEWEST_OF_CLASS]
+    if missing:
+        listed = ", ".join(f"{names[k]!r} ({counts[k]} of {len(truth)} test {items})" for k in missing[:3])
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        word = "classes" if len(missing) > 1 else "class"
+        yield f"the {word} {listed}{more} {'are' if len(missing) > 1 else 'is'} never predicted; {_class_advice(run)}"
+
+
+def _class_advice(run: "Run") -> str:
+    weights = "task.class_weights=true, " if getattr(run.task, "class_weights", True) is False else ""
+    return f"try {weights}a higher lr or a lower training.weight_decay"
+
+
+def _unanswerable(run: "Run") -> Iterator[str]:
+    if run.task.name != "lp":
+        return
+    split = run.problem.split
+    count = int((~split.answerable(split.test)).sum())
+    if count < _MANY_UNANSWERABLE * len(split.test):
+        return
+    answerable = run.result["metrics"]["test"].get("auc_answerable")
+    rest = "" if answerable is None else f"; on the other test pairs the auc is {answerable:.4f}"
+    if getattr(run.data, "structural", False):
+        rest += ". Without features they cannot be predicted: give --features, or embed all edges with --task embed"
+    yield f"{count} of {len(split.test)} test links end at a node without a training edge{rest}"
+
+
+def _small_parts(problem: Any) -> Iterator[str]:
+    for part, name in _PARTS if problem.split is not None else ():  # a task may hold nothing out
+        count = len(getattr(problem.split, part))
+        if count < _FEW:
+            yield f"the {name} part has {count} {_ITEMS[problem.task.name]} only: its metrics are coarse"
