@@ -177,7 +177,7 @@ def test_options_added_later_keep_digests_while_they_change_nothing(monkeypatch)
     before = read_experiment({}).digest
     monkeypatch.setattr(config, "TrainingSettings", Longer)
     assert read_experiment({}).digest != before
-    monkeypatch.setitem(config._NEUTRAL, "training", {"warmup": 0})
+    monkeypatch.setitem(config._NEUTRAL["training"], "warmup", 0)
     assert read_experiment({}).digest == before
     assert read_experiment({"training": {"warmup": 1}}).digest != before
 

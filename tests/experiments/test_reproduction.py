@@ -90,12 +90,12 @@ def test_budgets_come_from_how_settings_were_chosen():
     table = paper_table("table1")
     cells = {("h2h-gcn", "cora-lp"): "40 + 80 tune, 15 hand", ("gcn", "pubmed-lp"): "as Cora LP"}
     for (row, column), said in cells.items():
-        assert budget(table.row(row).searches(table.column(column), "legacy")) == said
-    assert budget(table.row("gcn").searches(table.column("pubmed-lp"), "clean")) == "5 tune"
+        assert budget(table.row(row).chosen_for(table.column(column), "legacy")) == said
+    assert budget(table.row("gcn").chosen_for(table.column("pubmed-lp"), "clean")) == "5 tune"
     (dim3, *_, dim128), ours = paper_table("table4").columns, paper_table("table4").row("h2h-gcn")
-    assert [budget(ours.searches(column, "legacy")) for column in (dim3, dim128)] == ["24 tune", "30 tune, 9 hand"]
+    assert [budget(ours.chosen_for(column, "legacy")) for column in (dim3, dim128)] == ["24 tune", "30 tune, 9 hand"]
     ablations = paper_table("ablations")
-    assert not ablations.row("no-stem").searches(ablations.columns[0], "legacy")
+    assert not ablations.row("no-stem").chosen_for(ablations.columns[0], "legacy")
 
 
 def test_what_was_tried_is_told_of_a_number_that_was_not_reached():

@@ -12,7 +12,7 @@ from torch import nn
 from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.graph_choice import GraphChoice, choose_graph
-from h2hgcn.experiments.presets import Search, candidates_for, find_preset
+from h2hgcn.experiments.presets import Chosen, candidates_for, find_preset
 from h2hgcn.experiments.sections import COMMAND_LINE, Layer, Sections, merged, read_layer
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.pretrained import FACTS, PLACEMENT
@@ -54,7 +54,7 @@ class Experiment:
     settings: TrainingSettings
     seed: int
     preset: str
-    chosen: tuple[Search, ...] = ()
+    chosen: tuple[Chosen, ...] = ()
     search: SearchMode = "none"
     candidates: dict[str, "Experiment"] = field(default_factory=dict, compare=False, repr=False)
 

@@ -17,8 +17,8 @@ _SECTIONS = ("task", "model", "training")
 
 
 @dataclass(frozen=True)
-class Search:
-    """One search among settings, all scored on validation data.
+class Chosen:
+    """How settings were chosen: one search, scored on validation data.
 
     Args:
         by: ``"tune"`` (trials of ``h2hgcn tune``), ``"random"`` (random settings), ``"hand"`` (settings that a person
@@ -44,7 +44,7 @@ class Preset:
 
     name: str
     settings: Sections
-    chosen: tuple[Search, ...] = ()
+    chosen: tuple[Chosen, ...] = ()
 
     @property
     def frozen(self) -> bool:
@@ -71,14 +71,14 @@ def candidates_for(task: str, model: str) -> dict[str, Sections]:
     return {entry["name"]: merged(base, _preset("", entry).settings) for entry in defaults.get("race", ())}
 
 
-def searches_from(chosen: Any) -> tuple[Search, ...]:
+def chosen_from(chosen: Any) -> tuple[Chosen, ...]:
     """What ``chosen`` says in a file: one table, or a list of them."""
-    return tuple(Search(**search) for search in (chosen if isinstance(chosen, list) else [chosen]))
+    return tuple(Chosen(**search) for search in (chosen if isinstance(chosen, list) else [chosen]))
 
 
 def _preset(name: str, table: dict[str, Any]) -> Preset:
     settings = {section: table[section] for section in _SECTIONS if section in table}
-    return Preset(name, settings, searches_from(table.get("chosen", [])))
+    return Preset(name, settings, chosen_from(table.get("chosen", [])))
 
 
 @cache

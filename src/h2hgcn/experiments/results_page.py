@@ -141,7 +141,7 @@ def _name(table: PaperTable) -> str:
 
 def _budget(scores: TableScores, row: Row, column: Column) -> str:
     is_there = scores.of(row, column) is not None and not any(row.settings for row in scores.rows)
-    return budget(row.searches(column, scores.protocol)) if is_there else ""
+    return budget(row.chosen_for(column, scores.protocol)) if is_there else ""
 
 
 def _cost(scores: TableScores, row: Row, column: Column) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from h2hgcn.experiments.presets import Search
+from h2hgcn.experiments.presets import Chosen
 from h2hgcn.experiments.significance import LEVEL, p_value
 from h2hgcn.experiments.table_cells import Score, TableScores
 from h2hgcn.experiments.tables import Column, Row
@@ -14,7 +14,7 @@ OURS = "h2h-gcn"
 def words_of(scores: TableScores) -> Iterator[str]:
     """A sentence or two for each column in which H2H-GCN has a score."""
     ours = next((row for row in scores.rows if row.name == OURS), None)
-    searched: dict[tuple[Search, ...], str] = {}
+    searched: dict[tuple[Chosen, ...], str] = {}
     for column in scores.columns:
         score = None if ours is None else scores.of(ours, column)
         if ours is not None and score is not None:
@@ -22,7 +22,7 @@ def words_of(scores: TableScores) -> Iterator[str]:
 
 
 def _sentences(
-    scores: TableScores, ours: Row, column: Column, score: Score, searched: dict[tuple[Search, ...], str]
+    scores: TableScores, ours: Row, column: Column, score: Score, searched: dict[tuple[Chosen, ...], str]
 ) -> Iterator[str]:
     """``searched`` has the searches that columns before this one have told, and which column told them first."""
     if len(score.values) < column.folds:
@@ -31,7 +31,7 @@ def _sentences(
     paper = ours.paper.get(column.id) if scores.protocol == "legacy" else None  # by other protocols it is another task
     yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, paper, column.other_task)}."
     if paper is not None and round(score.mean, 1) < paper:
-        if searches := ours.searches(column, scores.protocol):
+        if searches := ours.chosen_for(column, scores.protocol):
             first = searched.setdefault(searches, column.title)
             words = "; ".join(map(_search_words, searches))
             yield f"Tried: {words}." if first == column.title else f"Tried: as for {first}."
@@ -54,7 +54,7 @@ def _sentences(
         yield f"Below chance, which is {_chance(column):.0f}: {', '.join(below)}."
 
 
-def budget(searches: Sequence[Search]) -> str:
+def budget(searches: Sequence[Chosen]) -> str:
     """How many settings were tried, in short: ``40 + 80 tune, 15 hand``."""
     counts: dict[str, list[str]] = {}
     for search in searches:
@@ -63,7 +63,7 @@ def budget(searches: Sequence[Search]) -> str:
     return ", ".join(copied + [f"{' + '.join(trials)} {by}" for by, trials in counts.items() if by != "copied"])
 
 
-def _search_words(search: Search) -> str:
+def _search_words(search: Chosen) -> str:
     """``80 trials of `h2hgcn tune` (with learn_decoder in the space)``."""
     kinds = {"tune": "trials of `h2hgcn tune`", "random": "random settings", "hand": "settings by hand"}
     seeds = f", {search.seeds} seeds each" if search.seeds > 1 else ""

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.presets import Search, find_preset, searches_from
+from h2hgcn.experiments.presets import Chosen, chosen_from, find_preset
 from h2hgcn.experiments.sections import Sections, merged
 from h2hgcn.options import suggestion
 
@@ -51,7 +51,7 @@ class Row:
     columns: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ()
     by_column: Mapping[str, Sections] = field(default_factory=dict)
-    chosen: tuple[Search, ...] = ()
+    chosen: tuple[Chosen, ...] = ()
     choices: Mapping[str, Sequence[Sections]] = field(default_factory=dict)
     paper: Mapping[str, float] = field(default_factory=dict)
     source: str = "Dai et al. 2021"
@@ -65,7 +65,7 @@ class Row:
         own = merged(self.settings, self.by_column.get(column.id, {}))
         return [own, *(merged(own, choice) for choice in self.choices.get(column.id, ()))]
 
-    def searches(self, column: Column, protocol: str) -> tuple[Search, ...]:
+    def chosen_for(self, column: Column, protocol: str) -> tuple[Chosen, ...]:
         """How the settings of a cell were chosen; nothing for a variant of a model, which has those of the model."""
         if self.settings:
             return ()
@@ -122,7 +122,7 @@ def paper_table(name: str) -> PaperTable:
         name,
         table["title"],
         tuple(Column(**column) for column in table["columns"]),
-        tuple(Row(**{**row, "chosen": searches_from(row.get("chosen", []))}) for row in table["rows"]),
+        tuple(Row(**{**row, "chosen": chosen_from(row.get("chosen", []))}) for row in table["rows"]),
         table.get("notes", {}),
     )
 
