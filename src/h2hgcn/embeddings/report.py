@@ -20,6 +20,7 @@ from h2hgcn.errors import DataError
 _PARTS = {"train": "Training", "val": "Validation", "test": "Test"}
 _METRICS = {
     "auc": "ROC AUC",
+    "direction_auc": "direction AUC",
     "ap": "average precision",
     "mrr": "mean reciprocal rank",
     "macro_f1": "macro F1",
