@@ -1,6 +1,7 @@
 """Directed graphs: a decoder that tells (u, v) from (v, u), and recommendations by direction."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -243,3 +244,10 @@ def test_structural_features_of_both_degrees():
     out_degrees = problem.x[:, 7].expm1().round()
     assert out_degrees.tolist() == [2, 0, 0, 0, 0]
     assert isinstance(star, Data)
+
+
+def test_sampled_batches_learn_direction_too():
+    sampled = {"batch_size": 64, "fanout": "5,5", "lr": 0.05}
+    model = partial(H2HGCN, dim=8, node_vectors=True)
+    run = small_fit(LinkPrediction(val=0.1, test=0.2), hierarchy(), model, epochs=30, settings=sampled)
+    assert run.metrics["test"]["direction_auc"] > 0.6
