@@ -36,3 +36,10 @@ def test_an_epoch_beside_a_gcn():
     rows = rows_of(figures("training.py", "--datasets", "disease", "--tasks", "nc", "--dim", 8, "--repeats", 1))
     assert [row["task"] for row in rows] == ["nc"]
     assert all(row["ratio"] > 0 for row in rows)
+
+
+def test_decoders_of_directed_links():
+    rows = rows_of(figures("direction.py", "--packages", "networkx", "--seeds", 1, "--epochs", 2, "--dim", 4))
+    assert [row["decoder"] for row in rows] == ["symmetric", "directed"]
+    assert rows[0]["direction AUC"] == 0.5
+    assert rows[0]["edges"] > 1000

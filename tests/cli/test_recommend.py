@@ -45,6 +45,8 @@ def test_some_nodes_and_all(run, trained, tmp_path):
         (["lp", "--all", "--index", "tree"], "index='tree' is not known"),
         (["lp", "--all", "--out", "links.txt"], "tables are written as .csv or .parquet"),
         (["gc", "--node", "1"], "within one graph"),
+        (["lp", "--node", "n10", "--direction", "in"], "the graph of this run is undirected"),
+        (["lp", "--all", "--direction", "out"], "the graph of this run is undirected"),
     ],
 )
 def test_a_mistake_is_a_message_and_exit_code_2(run, trained, arguments, message):
@@ -52,3 +54,29 @@ def test_a_mistake_is_a_message_and_exit_code_2(run, trained, arguments, message
     assert result.returncode == 2
     assert message in result.stderr
     assert result.stdout == ""
+
+
+def test_links_from_a_node_and_to_it(run, files):
+    graph = ["--edges", "my.csv", "--features", "x.csv", "--directed"]
+    assert run("train", "--epochs", 3, "--out", "directed", *graph).returncode == 0
+    targets, sources = {"n11", "n17"}, {"n09", "n03"}
+    found = {
+        direction: json.loads(run("recommend", "directed", "--node", "n10", "-k", 37, "--json", *direction).stdout)
+        for direction in ((), ("--direction", "out"), ("--direction", "in"))
+    }
+    outgoing, incoming = ({row["node"] for row in found["--direction", way]} for way in ("out", "in"))
+    assert found[()] == found["--direction", "out"]
+    assert (outgoing & targets, incoming & sources) == (set(), set())
+    assert (outgoing & sources, incoming & targets) == (sources, targets)
+    for rows in found.values():
+        probabilities = [row["probability"] for row in rows]
+        assert probabilities == sorted(probabilities, reverse=True)
+    many = run("recommend", "directed", "--all", "-k", 2, "--direction", "in", "--json")
+    rows = [row for row in json.loads(many.stdout) if row["node"] == "n10"]
+    assert [row["other"] for row in rows] == [row["node"] for row in found["--direction", "in"][:2]]
+    assert run("recommend", "directed", "--node", "n10", "--direction", "in").stdout.startswith(
+        "likeliest missing links to n10\n"
+    )
+    unknown = run("recommend", "directed", "--node", "n10", "--direction", "up")
+    assert unknown.returncode == 2
+    assert "direction='up' is not known" in unknown.stderr

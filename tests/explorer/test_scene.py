@@ -86,6 +86,23 @@ def test_what_is_near_is_what_the_distances_say():
     assert len(scene.nearest.near("links", 3, 100)) == 56
 
 
+def test_directed_links_are_those_from_a_node_in_the_order_of_the_decoder():
+    edges = np.array([[3, 3, 8], [5, 9, 3]])
+    scores = np.random.RandomState(0).normal(size=(60, 60))
+    scene = make_scene(POINTS.numpy(), range(60), edges=edges, rank=lambda pairs: scores[pairs[:, 0], pairs[:, 1]])
+    for node, taken in ((3, {3, 5, 9}), (8, {3, 8}), (5, {5})):
+        found = scene.nearest.near("links", node, 100)
+        wanted = [other for other in np.argsort(-scores[node]).tolist() if other not in taken]
+        assert [entry["node"] for entry in found] == wanted
+        distances = lorentz.distance(POINTS[node], POINTS[wanted])
+        assert [entry["distance"] for entry in found] == pytest.approx(distances.tolist())
+    assert [entry["linked"] for entry in scene.nearest.near("links", 3, 57) if entry["node"] == 8] == [True]
+    assert make_payload(scene).about["directed_links"]
+    assert scene.nearest.near("neighbors", 3, 7) == make_scene(POINTS.numpy(), range(60), edges=edges).nearest.near(
+        "neighbors", 3, 7
+    )
+
+
 def test_a_lonely_point():
     scene = make_scene([[0.1, 0.2]], ["a"], space="poincare")
     assert scene.nearest.near("neighbors", 0, 5) == []

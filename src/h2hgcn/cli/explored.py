@@ -48,6 +48,7 @@ def _scene_of_run(path: Path) -> Scene:
         title=f"{data} by {run.config['model']['name']}",
         probabilities=run.link_probabilities if whole else None,
         distance_scale=float(run.model.distance_scale),
+        rank=run.link_order()[1] if whole else None,
     )
 
 

@@ -24,6 +24,10 @@ def recommend(
     nodes: Annotated[Path | None, typer.Option(help="A file of node ids.")] = None,
     all_nodes: Annotated[bool, typer.Option("--all", help="All nodes.")] = False,
     k: Annotated[int, typer.Option("-k", "--count", help="How many.", min=1)] = 10,
+    direction: Annotated[
+        str | None,
+        typer.Option(help="Of a directed graph: out, links from the node, or in, links to it. Default: out."),
+    ] = None,
     index: Annotated[
         str | None,
         typer.Option(
@@ -36,6 +40,8 @@ def recommend(
 ) -> None:
     """List the likeliest missing links of a node, of a file of nodes, or of all: near ones that are not linked.
 
+    In a directed graph these are links from the node, the likeliest first; --direction in lists links to it.
+
     Examples: h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --node 7 -k 5;
     h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --all --out links.parquet
     """
@@ -46,17 +52,18 @@ def recommend(
     opened = open_run(run, with_data=False)
     warn_of(opened)
     if node is not None and out is None and index is None:
-        _one(opened, node, k, json)
+        _one(opened, node, k, direction, json)
         return
-    _many(opened, node, nodes, k, index, out, json)
+    _many(opened, node, nodes, k, index, direction, out, json)
 
 
-def _one(opened: "Run", node: str, k: int, json: bool) -> None:
-    rows = opened.recommend(node, k)
+def _one(opened: "Run", node: str, k: int, direction: str | None, json: bool) -> None:
+    rows = opened.recommend(node, k, direction)
     if json:
         print_json([row._asdict() for row in rows])
         return
-    print_title(f"likeliest missing links of {node}")
+    preposition = {"out": "from", "in": "to", None: "of"}[opened.link_order(direction)[0]]
+    print_title(f"likeliest missing links {preposition} {node}")
     table = Table("node", "probability", "distance", box=None, header_style="bold", pad_edge=False)
     for row in rows:
         probability = "-" if row.probability is None else f"{row.probability:.4f}"
@@ -65,7 +72,14 @@ def _one(opened: "Run", node: str, k: int, json: bool) -> None:
 
 
 def _many(
-    opened: "Run", node: str | None, nodes: Path | None, k: int, index: str | None, out: Path | None, json: bool
+    opened: "Run",
+    node: str | None,
+    nodes: Path | None,
+    k: int,
+    index: str | None,
+    direction: str | None,
+    out: Path | None,
+    json: bool,
 ) -> None:
     from h2hgcn.training.node_names import NodeNames
     from h2hgcn.training.recommending import recommend_links_of
@@ -75,7 +89,7 @@ def _many(
         wanted = read_ids(nodes, NodeNames(opened.data).ids, "node")
     with progress_bar("nodes") as progress:
         columns = recommend_links_of(
-            opened, wanted, k, index, progress, lambda words: stderr.print(words, soft_wrap=True)
+            opened, wanted, k, index, direction, progress, lambda words: stderr.print(words, soft_wrap=True)
         )
     if out is not None:
         write_table(out, columns)

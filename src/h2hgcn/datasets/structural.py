@@ -19,19 +19,26 @@ def one_hot_degree(edge_index: Tensor, num_nodes: int) -> Tensor:
     return F.one_hot(degrees, DEGREE_CAP + 1).float()
 
 
-def structural_features(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, list[str]]:
-    """``log(1 + degree)``, the one-hot capped degree, and a constant 1, with the names of the columns."""
-    degrees = degree(edge_index[1], num_nodes)
-    columns = [degrees.log1p().unsqueeze(1), one_hot_degree(edge_index, num_nodes), torch.ones(num_nodes, 1)]
-    names = ["log(1 + degree)", *(f"degree {k}" for k in range(DEGREE_CAP)), f"degree {DEGREE_CAP}+", "constant"]
-    return torch.cat(columns, 1), names
+def structural_features(edge_index: Tensor, num_nodes: int, directed: bool = False) -> tuple[Tensor, list[str]]:
+    """``log(1 + degree)``, the one-hot capped degree, and a constant 1, with the names of the columns.
+
+    A directed graph has these columns for the in-degree and again for the out-degree.
+    """
+    kinds = {"in-degree": edge_index, "out-degree": edge_index.flip(0)} if directed else {"degree": edge_index}
+    columns, names = [], []
+    for word, edges in kinds.items():
+        columns += [degree(edges[1], num_nodes).log1p().unsqueeze(1), one_hot_degree(edges, num_nodes)]
+        names += [f"log(1 + {word})", *(f"{word} {k}" for k in range(DEGREE_CAP)), f"{word} {DEGREE_CAP}+"]
+    return torch.cat([*columns, torch.ones(num_nodes, 1)], 1), [*names, "constant"]
 
 
 def add_structural_features(graph: Any) -> str:
     """Gives a graph without features those that its edges make; returns a note for its user."""
-    graph.x, graph.feature_names = structural_features(graph.edge_index, graph.num_nodes)
+    directed = bool(getattr(graph, "directed", False))
+    graph.x, graph.feature_names = structural_features(graph.edge_index, graph.num_nodes, directed)
     graph.structural = True
-    return "no features were given; structural ones were made: degree, one-hot degree up to 5, constant"
+    degree = "in- and out-degree" if directed else "degree"
+    return f"no features were given; structural ones were made: {degree}, one-hot degree up to 5, constant"
 
 
 def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Tensor:
@@ -44,7 +51,7 @@ def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Te
     if task not in ("lp", "nc"):
         raise DataError(f"task={task!r} is not known; use 'lp' or 'nc'")
     if getattr(graph, "structural", False):  # made from the graph, so to be made anew without the edges to be predicted
-        return graph.x if edge_index is None else structural_features(edge_index, graph.num_nodes)[0]
+        return graph.x if edge_index is None else _structural_again(graph, edge_index)
     x: Tensor = graph.x
     hidden = getattr(graph, "label_columns", None) if task == "nc" else None
     if hidden:
@@ -53,3 +60,9 @@ def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Te
         edge_index = graph.edge_index if edge_index is None else edge_index
         x = torch.cat([x, one_hot_degree(edge_index, len(x)), torch.ones(len(x), 1)], 1)
     return x
+
+
+def _structural_again(graph: Any, edge_index: Tensor) -> Tensor:
+    """The same columns from other edges. Directed graphs that older runs hold have the in-degree alone."""
+    both = graph.x.shape[1] > DEGREE_CAP + 3
+    return structural_features(edge_index, graph.num_nodes, both)[0]

@@ -21,6 +21,9 @@ Kind = Literal["exact", "hnsw", "ivf"]
 # Of HNSW: links of a point, candidates kept while it is built, and while it is searched for each wanted point.
 _LINKS, _BUILD_WIDTH, _SEARCH_WIDTH = 32, 80, 64
 
+# Points of the highest terms that every search by an index looks at, if a decoder has such terms.
+_POPULAR = 256
+
 # Of an exact search: inner products that are held at once.
 _PRODUCTS = 1 << 25
 
@@ -71,6 +74,43 @@ class ExactSearch:
         return torch.cat(found).numpy()
 
 
+class ScoredSearch:
+    """All scores ``terms[j] - slope · d(queries[i], points[j])²``, in blocks: what a directed decoder makes of a node's
+    links. ``queries`` are of the kind of ``vectors.points``.
+    """
+
+    kind: Kind = "exact"
+
+    def __init__(
+        self,
+        vectors: Vectors,
+        queries: torch.Tensor,
+        terms: NDArray[np.float64],
+        slope: float,
+        euclidean: bool = False,
+    ) -> None:
+        self._points = vectors.points
+        self._queries = queries
+        self._terms = torch.from_numpy(terms)
+        self._slope = slope
+        self._euclidean = euclidean
+
+    def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """For each node, ``count`` points of the highest scores."""
+        rows = max(1, _PRODUCTS // len(self._points))
+        found = [
+            (self._terms - self._slope * self._squares(self._queries[part])).topk(min(count, len(self._points))).indices
+            for part in torch.from_numpy(nodes).split(rows)
+        ]
+        return torch.cat(found).numpy()
+
+    def _squares(self, queries: torch.Tensor) -> torch.Tensor:
+        if self._euclidean:
+            return torch.cdist(queries, self._points).square_()
+        products = queries[:, :1] * self._points[:, 0] - queries[:, 1:] @ self._points[:, 1:].mT
+        return products.clamp_min_(1).acosh_().square_()
+
+
 class FaissSearch:
     """An index of FAISS."""
 
@@ -84,6 +124,24 @@ class FaissSearch:
         if self.kind == "hnsw":
             self.index.hnsw.efSearch = max(_SEARCH_WIDTH, 2 * count)
         found: NDArray[np.int64] = self.index.search(self._queries[nodes], count)[1]
+        return found
+
+
+class WidenedSearch:
+    """What another search finds near a node, four times as many as are asked for, and the points of the highest terms
+    in the whole graph: a directed decoder may prefer them from afar.
+    """
+
+    def __init__(self, search: FaissSearch, terms: NDArray[np.float64]) -> None:
+        self.kind = search.kind
+        self._search = search
+        self._popular = np.argsort(-terms, kind="stable")[:_POPULAR]
+
+    def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """For each node, at least ``count`` different points; -1 where there is none."""
+        near = self._search.search(nodes, 4 * count)
+        found = np.sort(np.hstack([near, np.broadcast_to(self._popular, (len(nodes), len(self._popular)))]), axis=1)
+        found[:, 1:][found[:, 1:] == found[:, :-1]] = -1
         return found
 
 

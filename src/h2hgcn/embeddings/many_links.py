@@ -8,12 +8,12 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from h2hgcn.embeddings.link_index import ExactSearch, FaissSearch, Vectors
-from h2hgcn.embeddings.neighbors import check_count, check_edges
+from h2hgcn.embeddings.link_index import ExactSearch, FaissSearch, ScoredSearch, Vectors, WidenedSearch
+from h2hgcn.embeddings.neighbors import Direction, Rank, check_count, check_edges
 from h2hgcn.errors import DataError
 from h2hgcn.geometry.row_pairs import squared_distances_of_rows
 
-Search = ExactSearch | FaissSearch
+Search = ExactSearch | FaissSearch | ScoredSearch | WidenedSearch
 
 # Points that are looked for beyond those that are wanted: inner products in single precision do not tell close ones
 # apart, distances do.
@@ -39,43 +39,59 @@ def recommend_many(
     search: Search,
     *,
     euclidean: bool = False,
+    direction: Direction | None = None,
+    rank: Rank | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ManyLinks:
     """The ``k`` nearest of each node, without itself and those that ``known_edges`` (2 × edges) link it with, in either
-    direction. What the search finds is put in order by stable distances; of equally near nodes the first by number
-    comes first.
+    direction or in the one that is given. What the search finds is put in order by stable distances, or by ``rank``,
+    the highest first; of equals the first by number comes first.
     """
-    linked = _linked(check_edges(known_edges, len(vectors.points)), len(vectors.points))
+    linked = _linked(check_edges(known_edges, len(vectors.points)), len(vectors.points), direction)
     check_count(k)
     _check_enough(linked, nodes, k)
     parts = []
     for first in range(0, len(nodes), _BLOCK):
         block = nodes[first : first + _BLOCK]
-        parts.append(_recommend_block(vectors, linked, block, k, search, euclidean))
+        parts.append(_recommend_block(vectors, linked, block, k, search, euclidean, rank))
         progress(first + len(block), len(nodes))
     others, distances = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
     return ManyLinks(nodes, others, distances)
 
 
 def measured_recall(
-    vectors: Vectors, known_edges: Any, search: Search, k: int = 10, *, euclidean: bool = False
+    vectors: Vectors,
+    known_edges: Any,
+    search: Search,
+    k: int = 10,
+    *,
+    exact: Search | None = None,
+    euclidean: bool = False,
+    direction: Direction | None = None,
+    rank: Rank | None = None,
 ) -> float:
-    """The share of the true ``k`` nearest that a search finds, over some nodes."""
+    """The share of what an exact search finds (the nearest, by default) that another one finds, over some nodes."""
     count = len(vectors.points)
     nodes = np.sort(np.random.RandomState(0).permutation(count)[:_MEASURED])
-    linked = _linked(check_edges(known_edges, count), count)
+    linked = _linked(check_edges(known_edges, count), count, direction)
     nodes = nodes[count - np.diff(linked.indptr)[nodes] > k]
     if not len(nodes):
         raise DataError(f"no node has {k} others that it is not linked with; the graph is too small for an index")
     found, true = (
-        recommend_many(vectors, known_edges, nodes, k, each, euclidean=euclidean).others
-        for each in (search, ExactSearch(vectors))
+        recommend_many(vectors, known_edges, nodes, k, each, euclidean=euclidean, direction=direction, rank=rank).others
+        for each in (search, ExactSearch(vectors) if exact is None else exact)
     )
     return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, true, strict=True)]))
 
 
 def _recommend_block(
-    vectors: Vectors, linked: sp.csr_array, nodes: NDArray[np.int64], k: int, search: Search, euclidean: bool
+    vectors: Vectors,
+    linked: sp.csr_array,
+    nodes: NDArray[np.int64],
+    k: int,
+    search: Search,
+    euclidean: bool,
+    rank: Rank | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Looks for more and more points where links take the place of others."""
     others = np.empty((len(nodes), k), np.int64)
@@ -87,12 +103,12 @@ def _recommend_block(
         if count >= len(vectors.points):  # an index may lose some; then all are looked at
             found = np.broadcast_to(np.arange(len(vectors.points)), (len(asked), len(vectors.points)))
         measured = _distances(vectors, asked, found, euclidean)
-        measured[_is_taken(linked, asked, found)] = np.inf
-        order = np.lexsort((found, measured), axis=1)[:, :k]
-        nearest = np.take_along_axis(measured, order, 1)
-        done = np.isfinite(nearest).all(1) if nearest.shape[1] == k else np.zeros(len(asked), dtype=bool)
+        keys = measured.copy() if rank is None else -rank(_pairs(asked, found)).astype(np.float64).reshape(found.shape)
+        keys[_is_taken(linked, asked, found)] = np.inf
+        order = np.lexsort((found, keys), axis=1)[:, :k]
+        done = np.isfinite(np.take_along_axis(keys, order, 1)).all(1) & (order.shape[1] == k)
         others[open_rows[done]] = np.take_along_axis(found, order, 1)[done]
-        distances[open_rows[done]] = nearest[done]
+        distances[open_rows[done]] = np.take_along_axis(measured, order, 1)[done]
         open_rows, count = open_rows[~done], min(4 * count, len(vectors.points))
     return others, distances
 
@@ -100,13 +116,18 @@ def _recommend_block(
 def _distances(
     vectors: Vectors, nodes: NDArray[np.int64], found: NDArray[np.int64], euclidean: bool
 ) -> NDArray[np.float64]:
-    pairs = torch.from_numpy(np.stack([np.repeat(nodes, found.shape[1]), np.maximum(found, 0).ravel()], axis=1))
+    pairs = torch.from_numpy(_pairs(nodes, found))
     with torch.no_grad():
         if euclidean:
             square = (vectors.points[pairs[:, 0]] - vectors.points[pairs[:, 1]]).square().sum(1)
         else:
             square = squared_distances_of_rows(vectors.points, pairs)
     return square.sqrt().double().numpy().reshape(found.shape)
+
+
+def _pairs(nodes: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each node with what was found for it; -1, which is nothing, as 0."""
+    return np.stack([np.repeat(nodes, found.shape[1]), np.maximum(found, 0).ravel()], axis=1)
 
 
 def _is_taken(linked: sp.csr_array, nodes: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -120,10 +141,10 @@ def _is_taken(linked: sp.csr_array, nodes: NDArray[np.int64], found: NDArray[np.
     return ((keys[places] == wanted) | (found.ravel() < 0)).reshape(len(nodes), width)
 
 
-def _linked(edges: NDArray[np.int64], size: int) -> sp.csr_array:
-    """Who is linked with whom, in both directions, and each node with itself."""
-    nodes = np.arange(size)
-    rows, columns = (np.concatenate([edges[a], edges[1 - a], nodes]) for a in (0, 1))
+def _linked(edges: NDArray[np.int64], size: int, direction: Direction | None) -> sp.csr_array:
+    """Who is linked with whom, in both directions or in one, and each node with itself."""
+    ways = {"out": [edges], "in": [edges[::-1]], None: [edges, edges[::-1]]}[direction]
+    rows, columns = np.concatenate([*ways, np.tile(np.arange(size), (2, 1))], axis=1)
     matrix = sp.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(size, size))
     matrix.sum_duplicates()
     return matrix

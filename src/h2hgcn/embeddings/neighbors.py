@@ -1,7 +1,7 @@
 """Which links a node is likeliest to miss: the nearest nodes that it is not linked to."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 from h2hgcn.embeddings.coordinates import check_coordinates, check_points, lorentz_tensor
 from h2hgcn.errors import DataError
 from h2hgcn.geometry import lorentz
+
+# Links from a node, or links to it; None counts an edge both ways.
+Direction = Literal["out", "in"]
+
+# What a decoder makes of pairs (node, other), k × 2: the higher, the likelier a link.
+Rank = Callable[[NDArray[np.int64]], NDArray[np.floating]]
 
 
 class Recommendations(NamedTuple):
@@ -29,15 +35,19 @@ def recommend_links(
     *,
     space: str = "lorentz",
     name: Any = None,
+    direction: Direction | None = None,
+    rank: Rank | None = None,
 ) -> Recommendations:
     """The ``k`` nodes nearest to a node, without itself and those that ``known_edges`` (2 × edges) link it to.
 
-    An edge counts in both directions. The search is exact. ``score`` turns distances into what a decoder makes of
-    them, probabilities say; it does not change the order. ``name`` is what errors call the node by.
+    An edge counts in both directions, or with ``direction`` only if it leaves (``"out"``) or enters (``"in"``) the
+    node. The search is exact. ``score`` turns distances into what a decoder makes of them, probabilities say; it does
+    not change the order. With ``rank`` the highest come first instead of the nearest. ``name`` is what errors call the
+    node by.
     """
     distances = _distances_from(points, node, check_coordinates(space))
     free = np.ones(len(distances), dtype=bool)
-    free[_neighbors(check_edges(known_edges, len(distances)), node)] = False
+    free[_neighbors(check_edges(known_edges, len(distances)), node, check_direction(direction))] = False
     free[node] = False
     candidates = free.nonzero()[0]
     check_count(k)
@@ -46,7 +56,10 @@ def recommend_links(
             f"{k} links of node {node if name is None else name} were asked for; there are {len(candidates)} nodes "
             "that it is not linked to"
         )
-    nearest = candidates[np.argsort(distances[candidates], kind="stable")[:k]]
+    order = distances[candidates].argsort(kind="stable")
+    if rank is not None:
+        order = (-rank(np.stack([np.full_like(candidates, node), candidates], axis=1))).argsort(kind="stable")
+    nearest = candidates[order[:k]]
     found = distances[nearest]
     return Recommendations(nearest, found, None if score is None else np.asarray(score(found)))
 
@@ -68,9 +81,23 @@ def check_edges(edges: Any, num_nodes: int) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _neighbors(edges: NDArray[np.int64], node: int) -> NDArray[np.int64]:
+def check_direction(direction: str | None) -> Direction | None:
+    """The argument itself, if it is known."""
+    for known in (None, *get_args(Direction)):
+        if direction == known:
+            return known
+    raise DataError(f"direction={direction!r} is not known; use 'out' (links from a node) or 'in' (links to it)")
+
+
+def as_links(pairs: NDArray[np.int64], direction: Direction | None) -> NDArray[np.int64]:
+    """Pairs (node, other) as links (source, target)."""
+    return pairs[:, ::-1] if direction == "in" else pairs
+
+
+def _neighbors(edges: NDArray[np.int64], node: int, direction: Direction | None) -> NDArray[np.int64]:
     source, target = edges
-    return np.concatenate([target[source == node], source[target == node]])
+    found = {"out": target[source == node], "in": source[target == node]}
+    return np.concatenate(list(found.values())) if direction is None else found[direction]
 
 
 def _distances_from(points: Any, node: int, space: str) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ _PARTS = {"train": "Training", "val": "Validation", "test": "Test"}
 _METRICS = {
     "auc": "ROC AUC",
     "auc_answerable": "ROC AUC of answerable pairs",
+    "direction_auc": "direction AUC",
     "ap": "average precision",
     "mrr": "mean reciprocal rank",
     "macro_f1": "macro F1",

@@ -38,3 +38,12 @@ def find_links(edges: Any, num_nodes: int) -> Links:
     sources, targets = np.divmod(codes, num_nodes)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=num_nodes))])
     return Links(offsets.astype(np.uint32), targets.astype(np.uint32))
+
+
+def find_targets(edges: Any, num_nodes: int) -> Links:
+    """Directed edges ``(2, edges)`` from their sources, in the form of ``Links``; loops are left out."""
+    sources, targets = check_edges(edges, num_nodes)
+    codes = np.unique((sources * num_nodes + targets)[sources != targets])
+    sources, targets = np.divmod(codes, num_nodes)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=num_nodes))])
+    return Links(offsets.astype(np.uint32), targets.astype(np.uint32))

@@ -1,4 +1,5 @@
-"""Who is near a node, and which links it is likeliest to miss, by exact distances in the space of the points.
+"""Who is near a node, and which links it is likeliest to miss, by exact distances in the space of the points or, for
+directed links, by what the decoder makes of every pair.
 
 Order by distance is order by ``t t' - s·s'``, one product of a matrix with a vector. Its rounding is bounded, so that
 distances, which take longer, are needed of few nodes only: of all that may be among the nearest.
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.embeddings.coordinates import lorentz_tensor
+from h2hgcn.embeddings.neighbors import Rank
 from h2hgcn.explorer.links import Links
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
@@ -33,6 +35,8 @@ class Nearest:
         links: Links | None,
         probabilities: Probabilities | None = None,
         distance_scale: float = 1.0,
+        targets: Links | None = None,
+        rank: Rank | None = None,
     ) -> None:
         self._points = lorentz_tensor(points, space)
         self._array: NDArray[np.float64] = self._points.numpy()
@@ -41,6 +45,13 @@ class Nearest:
         self._links = links
         self._probabilities = probabilities
         self._scale = distance_scale
+        self._targets = targets
+        self._rank = rank
+
+    @property
+    def ranks_targets(self) -> bool:
+        """Whether missing links are those from a node, the likeliest first."""
+        return self._rank is not None
 
     @property
     def knows_links(self) -> bool:
@@ -48,7 +59,9 @@ class Nearest:
         return self._links is not None and self._links.count > 0
 
     def near(self, kind: str, node: int, k: int) -> list[Entry]:
-        """``"neighbors"``: the ``k`` nearest nodes; ``"links"``: the nearest that the node is not linked with."""
+        """``"neighbors"``: the ``k`` nearest nodes; ``"links"``: the nearest that the node is not linked with, or, if
+        there is a ``rank``, the highest of those that it has no edge to.
+        """
         return self.all_near(kind, [node], k)[0]
 
     def all_near(self, kind: str, nodes: Sequence[int], k: int) -> list[list[Entry]]:
@@ -73,6 +86,8 @@ class Nearest:
 
     def _found(self, kind: str, nodes: Sequence[int], k: int) -> list[Found]:
         """The nearest of each node with their distances, in order."""
+        if kind == "links" and self._rank is not None:
+            return [self._ranked(node, k) for node in nodes]
         candidates = [self._candidates(kind, node, k) for node in nodes]
         sizes = [len(some) for some in candidates]
         sources, targets = np.repeat(nodes, sizes), np.concatenate(candidates)
@@ -80,6 +95,18 @@ class Nearest:
         parts = np.split(distances, np.cumsum(sizes)[:-1])
         orders = [np.argsort(part, kind="stable")[:k] for part in parts]
         return [(some[order], part[order]) for some, part, order in zip(candidates, parts, orders, strict=True)]
+
+    def _ranked(self, node: int, k: int) -> Found:
+        """The likeliest targets of a node that it has no edge to."""
+        assert self._rank is not None
+        free = np.ones(len(self._array), dtype=bool)
+        free[node] = False
+        if self._targets is not None:
+            free[self._targets.of(node)] = False
+        others = free.nonzero()[0]
+        scores = self._rank(np.column_stack([np.full_like(others, node), others]))
+        others = others[(-scores).argsort(kind="stable")[:k]]
+        return others, lorentz.distance(self._points[[node]], self._points[others]).numpy()
 
     def _candidates(self, kind: str, node: int, k: int) -> NDArray[np.int64]:
         own = self._array[node]

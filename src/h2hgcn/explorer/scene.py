@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from h2hgcn.embeddings import project_to_disk
 from h2hgcn.embeddings.columns import id_column, ids_as_array, label_column
 from h2hgcn.embeddings.coordinates import check_coordinates, check_points
+from h2hgcn.embeddings.neighbors import Rank
 from h2hgcn.errors import DataError
 from h2hgcn.explorer.column import Column, make_column
-from h2hgcn.explorer.links import Links, find_links
+from h2hgcn.explorer.links import Links, find_links, find_targets
 from h2hgcn.explorer.nearest import Nearest, Probabilities
 from h2hgcn.geometry.numerics import ball_gap
 
@@ -46,11 +47,13 @@ def make_scene(
     title: str = "An embedding",
     probabilities: Probabilities | None = None,
     distance_scale: float = 1.0,
+    rank: Rank | None = None,
 ) -> Scene:
     """A scene of hyperbolic points with their ids; labels, edges (2 × edges) and further columns if there are any.
 
     Points of two dimensions are shown as they are, those of more as ``project_to_disk`` does. ``probabilities`` tells
     how likely pairs of nodes are linked; distances are multiplied by ``distance_scale`` where they are told.
+    Of directed edges, ``rank`` puts the missing links from a node in order.
     """
     kind = check_coordinates(space)
     if kind == "euclidean":
@@ -63,7 +66,8 @@ def make_scene(
     names = ids_as_array(id_column(ids, len(array)))
     links = None if edges is None else find_links(edges, len(array))
     columns = _columns(projection.points, labels, links, extra or {})
-    nearest = Nearest(array, kind, links, probabilities, distance_scale)
+    targets = None if edges is None or rank is None else find_targets(edges, len(array))
+    nearest = Nearest(array, kind, links, probabilities, distance_scale, targets, rank)
     return Scene(title, projection.points, dim, projection.keeps, names, columns, links, nearest)
 
 

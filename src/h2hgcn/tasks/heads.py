@@ -1,37 +1,110 @@
 """What stands on an encoder: decoders that follow from its space."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import global_mean_pool
 
+from h2hgcn.datasets import DataError
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.row_pairs import squared_distances_of_rows
 from h2hgcn.layers import CentroidDistance, FermiDiracDecoder
 from h2hgcn.layers.euclidean_centroids import EuclideanCentroids
-from h2hgcn.layers.spaces import as_lorentz, check_space, squared_distance
+from h2hgcn.layers.spaces import Space, as_lorentz, check_space, squared_distance
+from h2hgcn.layers.stiefel_parameter import stiefel_parameter
 
 Classifier = Literal["centroids", "linear"]
 Pooling = Literal["mean", "sum"]
 
+# Of links: "auto" is directed where the graph is.
+Decoder = Literal["auto", "symmetric", "directed"]
+
+
+def decoder_for(graph: Any, decoder: Decoder) -> Decoder:
+    """The decoder itself, "auto" resolved."""
+    directed = bool(getattr(graph, "directed", False))
+    if decoder == "directed" and not directed:
+        raise DataError("decoder='directed' needs a directed graph; load it with directed=True (--directed)")
+    return ("directed" if directed else "symmetric") if decoder == "auto" else decoder
+
 
 class LinkHead(nn.Module):
-    """Logits of links between points of any space, by the Fermi-Dirac decoder."""
+    """Logits of links between points of any space, by the Fermi-Dirac decoder.
 
-    def __init__(self, encoder: Any, r: float = 2.0, t: float = 1.0, learnable: bool = True) -> None:
+    A directed one moves the source by a learnt orthonormal map ``W``, an isometry that fixes the origin, and adds
+    learnt linear terms of source and target as seen from there: ``(r - d(W x, y)²)/t + <a, log_o(x)> + <b, log_o(y)>``.
+    It starts out symmetric: ``W`` at the identity, ``a`` and ``b`` at 0.
+    """
+
+    def __init__(
+        self, encoder: Any, r: float = 2.0, t: float = 1.0, learnable: bool = True, directed: bool = False
+    ) -> None:
         super().__init__()
         self.space = check_space(encoder.space)
+        self.directed = directed
         self.decoder = FermiDiracDecoder(r, t, learnable, squared_distance(self.space))
+        if directed:
+            self.source_map = stiefel_parameter(encoder.dim, encoder.dim)
+            nn.init.eye_(self.source_map)
+            self.terms = nn.Parameter(torch.zeros(2, encoder.dim))
 
     def forward(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
-        """Logits of ``pairs (k, 2)`` of rows of ``points``."""
+        """Logits of ``pairs (k, 2)`` of rows of ``points``, source first."""
+        if not self.directed:
+            return self._symmetric(points, pairs, distance_scale)
+        rows = torch.cat([rotated(points, self.source_map, self.space), points])
+        logits = self._symmetric(rows, pairs + pairs.new_tensor([0, len(points)]), distance_scale)
+        source, target = self._terms(points, distance_scale)
+        return logits + source.index_select(0, pairs[:, 0]) + target.index_select(0, pairs[:, 1])
+
+    def _symmetric(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float) -> Tensor:
         if self.space == "euclidean":
             source, target = (points.index_select(0, ends) for ends in pairs.unbind(1))
-            return self.decoder(source, target, distance_scale=distance_scale)
+            logits: Tensor = self.decoder(source, target, distance_scale=distance_scale)
+            return logits
         square = squared_distances_of_rows(as_lorentz(points, self.space), pairs)
         return self.decoder.logits(square, distance_scale)
+
+    def _terms(self, points: Tensor, distance_scale: Tensor | float) -> tuple[Tensor, Tensor]:
+        """What each point adds to the logits of links that it is the source of, and of those it is the target of."""
+        source, target = (tangents_of(points, self.space, distance_scale) @ self.terms.mT).unbind(1)
+        return source, target
+
+    @torch.no_grad()
+    def as_search(self, points: Tensor, incoming: bool, distance_scale: Tensor | float = 1.0) -> "LinkSearch":
+        """The links of each node, those from it or the ``incoming`` ones, as a search among all ``points``."""
+        scale = distance_scale.item() if isinstance(distance_scale, Tensor) else distance_scale
+        slope = scale**2 / self.decoder.t.item()
+        source, target = self._terms(points, distance_scale)
+        if incoming:  # d(W x, y) = d(x, W⁻¹ y)
+            return LinkSearch(rotated(points, self.source_map.mT, self.space), source, slope)
+        return LinkSearch(rotated(points, self.source_map, self.space), target, slope)
+
+
+class LinkSearch(NamedTuple):
+    """The logit of a link between node ``i`` and another ``j`` is ``terms[j] - slope · d(queries[i], points[j])²``, and
+    a number that all links of ``i`` share. ``d`` is the distance at curvature -1.
+    """
+
+    queries: Tensor
+    terms: Tensor
+    slope: float
+
+
+def rotated(points: Tensor, matrix: Tensor, space: Space) -> Tensor:
+    """Points of a space after an orthonormal map that fixes the origin."""
+    if space != "lorentz":
+        return points @ matrix.mT
+    return torch.cat([points[:, :1], points[:, 1:] @ matrix.mT], dim=1)
+
+
+def tangents_of(points: Tensor, space: Space, distance_scale: Tensor | float = 1.0) -> Tensor:
+    """Points as tangent vectors at the origin; Euclidean points as they are."""
+    if space == "euclidean":
+        return points
+    return lorentz.log_origin(as_lorentz(points, space)) * distance_scale
 
 
 class ColumnNorm(nn.BatchNorm1d):
@@ -83,7 +156,7 @@ class ClassHead(nn.Module):
         distance_scale: Tensor | float = 1.0,
     ) -> Tensor:
         if self.centroids is None:
-            hidden = self._flat(points, distance_scale)
+            hidden = tangents_of(points, self.space, distance_scale)
             hidden = hidden if batch is None else global_mean_pool(hidden, batch, num_graphs)
         elif self.space == "euclidean":
             hidden = self.centroids(points, batch, num_graphs)
@@ -94,11 +167,6 @@ class ClassHead(nn.Module):
             hidden = hidden * torch.bincount(batch, minlength=len(hidden)).to(hidden.dtype).unsqueeze(1)
         logits: Tensor = self.classifier(self.dropout(self.norm(hidden)))
         return logits
-
-    def _flat(self, points: Tensor, distance_scale: Tensor | float) -> Tensor:
-        if self.space == "euclidean":
-            return points
-        return lorentz.log_origin(as_lorentz(points, self.space)) * distance_scale
 
 
 class NodeHead(nn.Module):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, EdgeSplit, split_edges
-from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs
+from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs, contains
 from h2hgcn.datasets.splits.splits import Protocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
@@ -23,7 +23,7 @@ from h2hgcn.tasks.baselines import Baselines, link_baselines
 from h2hgcn.tasks.edges import check_edges, check_some_weight
 from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.features import node_features
-from h2hgcn.tasks.heads import LinkHead
+from h2hgcn.tasks.heads import Decoder, LinkHead, decoder_for
 from h2hgcn.tasks.metrics import auc, link_metrics
 from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model
@@ -46,10 +46,13 @@ class LinkPrediction:
             ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
         feature_length: Of standardised features.
         r, t: Radius and temperature of the decoder: a pair at squared distance ``r`` is a link with probability 1/2.
-        learn_decoder: Whether these are only where they start.
+        learn_decoder: Whether ``r`` and ``t`` are trained.
+        decoder: ``"symmetric"``, the paper's; ``"directed"``, which tells source from target (``LinkHead``); or
+            ``"auto"``: directed if the graph is.
     """
 
     name: ClassVar[str] = "lp"
+    earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric"}
 
     val: float = 0.05
     test: float = 0.1
@@ -62,6 +65,7 @@ class LinkPrediction:
     r: float = 2.0
     t: float = 1.0
     learn_decoder: bool = True
+    decoder: Decoder = "auto"
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
@@ -81,7 +85,7 @@ class LinkPrediction:
                     f"no edge is left for the {part} part of {len(split.train) + len(split.val) + len(split.test)}; "
                     "use a larger graph, or other shares"
                 )
-        return LinkProblem(self, data, split)
+        return LinkProblem(replace(self, decoder=decoder_for(data, self.decoder)), data, split)
 
     def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
         """The model of this task on an encoder, its scaling still to be loaded."""
@@ -89,7 +93,8 @@ class LinkPrediction:
 
     def _model(self, encoder: nn.Module, x: Any) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
-        return Model(scaling, encoder, LinkHead(encoder, self.r, self.t, self.learn_decoder))
+        head = LinkHead(encoder, self.r, self.t, self.learn_decoder, self.decoder == "directed")
+        return Model(scaling, encoder, head)
 
 
 class LinkBatch(NamedTuple):
@@ -128,6 +133,7 @@ class LinkProblem:
         self.sampling: Sampling | None = None
         self._striped: Tensor | None = None
         self._answerable_rows: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]] | None] = {}
+        self._one_way_links: dict[str, NDArray[np.int64]] = {}
 
     @property
     def num_items(self) -> int:
@@ -228,13 +234,24 @@ class LinkProblem:
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
         links, others = getattr(self.split, part), getattr(self.split, f"{part}_neg")
-        pairs = torch.from_numpy(np.concatenate([links, others])).to(self.device)
+        one_way = self._one_way(part)
+        pairs = torch.from_numpy(np.concatenate([links, others, links[one_way][:, ::-1]])).to(self.device)
         scores = model.head(self.points(model), pairs, model.distance_scale).double().cpu().numpy()
-        metrics = link_metrics(scores[: len(links)], scores[len(links) :])
+        of_links, of_others, reversed_ = np.split(scores, [len(links), len(links) + len(others)])
+        metrics = link_metrics(of_links, of_others)
         answerable = self._answerable(part)
         if answerable is not None:
             metrics["auc_answerable"] = auc(*(scores[rows] for rows in answerable))
-        return metrics
+        return metrics | ({"direction_auc": auc(of_links[one_way], reversed_)} if len(one_way) else {})
+
+    def _one_way(self, part: str) -> NDArray[np.int64]:
+        """Which links of a part have a reverse that is no edge; none in an undirected graph."""
+        if part not in self._one_way_links:
+            split, space = self.split, self.split.space
+            edges = np.sort(space.ranks(np.concatenate([split.train, split.val, split.test])))
+            backwards = space.ranks(getattr(split, part)[:, ::-1]) if split.directed else np.empty(0, np.int64)
+            self._one_way_links[part] = np.flatnonzero(~contains(edges, backwards))
+        return self._one_way_links[part]
 
     def _answerable(self, part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """The rows of links and others, one after another, whose nodes both have a training edge; None if all or no

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -25,7 +25,7 @@ from h2hgcn.tasks.baselines import Baselines, propagated_classes, run_baselines
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.features import node_features
-from h2hgcn.tasks.heads import ClassHead, Classifier, LinkHead, NodeHead
+from h2hgcn.tasks.heads import ClassHead, Classifier, Decoder, LinkHead, NodeHead, decoder_for
 from h2hgcn.tasks.metrics import Classes, class_metrics, majority_metrics, predicted_classes
 from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model
@@ -56,9 +56,11 @@ class NodeClassification:
         head_dropout: Before the classifier.
         head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardised over
             a batch, by batch normalisation.
+        decoder: Of the link-prediction term, as in ``LinkPrediction``.
     """
 
     name: ClassVar[str] = "nc"
+    earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric"}
 
     val: float | None = None
     test: float | None = None
@@ -73,6 +75,7 @@ class NodeClassification:
     head_dropout: float = 0.0
     head_norm: bool = False
     classifier: Classifier | None = None
+    decoder: Decoder = "auto"
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
@@ -90,7 +93,7 @@ class NodeClassification:
         check_edges(data)
         split = split_nodes(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
         _check_split(split, node_labels(data), getattr(data, "label_names", None))
-        return NodeProblem(self, data, split)
+        return NodeProblem(replace(self, decoder=decoder_for(data, self.decoder)), data, split)
 
     def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
         """The model of this task on an encoder, its scaling still to be loaded."""
@@ -102,7 +105,8 @@ class NodeClassification:
         classes = ClassHead(
             encoder, num_classes, self.num_centroids, self.head_dropout, self.classifier, self.head_norm
         )
-        return Model(scaling, encoder, NodeHead(classes, LinkHead(encoder) if self.link_weight else None))
+        links = LinkHead(encoder, directed=self.decoder == "directed") if self.link_weight else None
+        return Model(scaling, encoder, NodeHead(classes, links))
 
 
 def _check_split(split: NodeSplit, labels: NDArray[np.int64], names: Sequence[Any] | None) -> None:

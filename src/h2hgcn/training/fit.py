@@ -84,6 +84,7 @@ def fit(
     if is_graph(data) and getattr(data, "node_ids", None) is not None:
         NodeNames(data)  # the embedding is written with them in the end
     problem = task.bind(data)
+    task = problem.task  # what depends on the data is decided
     built = build_model(model, problem, settings, seed)
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
     if search is not None:

@@ -14,6 +14,7 @@ from h2hgcn.tensor_files import Weights, load_weights, read_tensors
 from h2hgcn.training.building import make_encoder
 from h2hgcn.training.description import encoder_factory, settings_from, task_from
 from h2hgcn.training.folder import SETTINGS, RunFolder, difference
+from h2hgcn.training.older_runs import completed
 from h2hgcn.training.run import Run
 from h2hgcn.training.seeds import torch_seeded
 
@@ -37,7 +38,7 @@ def load_run(
     weights, about = read_tensors(folder.model, folder.made_anew(folder.model))
     _check_one_run(folder, config, about)
     data = _checked_data(folder, config, data)
-    task = task_from(config["task"], f"{folder.config} [task]")
+    task = task_from(completed(config)["task"], f"{folder.config} [task]")
     built = _placed(_build_model(folder, config, task, model, weights), device)
     return Run(built, task, config, result, folder.read_history(), data, folder=folder.path)
 

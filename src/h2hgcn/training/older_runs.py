@@ -10,7 +10,9 @@ from h2hgcn.training.settings import TrainingSettings
 
 
 def completed(config: dict[str, Any]) -> dict[str, Any]:
-    """A configuration with the options that it does not know yet, at their defaults: what it did without them."""
+    """A configuration with the options that it does not know yet, at their defaults, or at what was done without them
+    (``earlier`` of a task).
+    """
     sections: dict[str, Callable[..., Any] | None] = {
         "task": TASKS.get(_name(config, "task")),
         "model": ENCODERS.get(_name(config, "model")),
@@ -20,7 +22,7 @@ def completed(config: dict[str, Any]) -> dict[str, Any]:
     for section, target in sections.items():
         if target is not None and isinstance(config.get(section), dict):
             missing = default_options(target).keys() - config[section].keys()
-            defaults = plain_options(default_options(target))
+            defaults = plain_options(default_options(target)) | getattr(target, "earlier", {})
             filled[section] = config[section] | {name: defaults[name] for name in sorted(missing)}
     return filled
 

@@ -6,10 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from h2hgcn.atomic import atomic_write
-from h2hgcn.embeddings.link_index import FaissSearch, Vectors, build_search, identity_of, load_faiss, vectors_of
+from h2hgcn.embeddings.link_index import (
+    ExactSearch,
+    FaissSearch,
+    ScoredSearch,
+    Vectors,
+    WidenedSearch,
+    build_search,
+    identity_of,
+    load_faiss,
+    vectors_of,
+)
 from h2hgcn.embeddings.many_links import Search, measured_recall, recommend_many
+from h2hgcn.embeddings.neighbors import as_links
 from h2hgcn.errors import DataError
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.node_names import NodeNames
@@ -26,6 +38,7 @@ def recommend_links_of(
     nodes: Any = None,
     k: int = 10,
     index: str | None = None,
+    direction: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
     say: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
@@ -33,7 +46,8 @@ def recommend_links_of(
     ``k`` likeliest missing links of nodes named by id, or of all.
 
     ``index`` is ``"exact"``, or ``"hnsw"`` or ``"ivf"`` of FAISS, which is kept in the run's folder; None takes HNSW
-    for large graphs. ``say`` is told of an index that is built, and of its recall.
+    for large graphs. ``direction`` is as in ``Run.recommend``. ``say`` is told of an index that is built, and of its
+    recall.
     """
     if run.task.name == "gc":
         raise DataError("links can be recommended within one graph, not among the graphs of a collection")
@@ -44,30 +58,49 @@ def recommend_links_of(
     space = coordinates_of(run.model.encoder)
     vectors = vectors_of(run.embeddings.numpy(), space)
     edges, euclidean = run.data.edge_index.numpy(), space == "euclidean"
-    kind = index or ("exact" if len(names.ids) < LARGE else "hnsw")
-    search = _search(run, vectors, kind, edges, euclidean, say)
-    found = recommend_many(vectors, edges, numbers, k, search, euclidean=euclidean, progress=progress)
+    way, rank = run.link_order(direction)
+    options: dict[str, Any] = {"euclidean": euclidean, "direction": way, "rank": rank}
+    search = _search(run, vectors, index or ("exact" if len(names.ids) < LARGE else "hnsw"), edges, options, say)
+    found = recommend_many(vectors, edges, numbers, k, search, **options, progress=progress)
     sources, others = np.repeat(found.nodes, k), found.others.ravel()
     columns = {
         "node": names.ids[sources], "rank": np.tile(np.arange(1, k + 1), len(numbers)), "other": names.ids[others],
-        "distance": found.distances.ravel() * float(run.model.distance_scale),
+        "distance": found.distances.ravel() * _scale(run),
     }  # fmt: skip
-    probabilities = run.link_probabilities(np.stack([sources, others], axis=1))
+    probabilities = run.link_probabilities(as_links(np.stack([sources, others], axis=1), way))
     return columns if probabilities is None else columns | {"probability": probabilities}
 
 
-def _search(run: Run, vectors: Vectors, kind: str, edges: Any, euclidean: bool, say: Callable[[str], None]) -> Search:
+def _search(
+    run: Run, vectors: Vectors, kind: str, edges: Any, options: dict[str, Any], say: Callable[[str], None]
+) -> Search:
+    """The search by distance, or if ``options`` have a ``rank`` the one that finds what it puts first."""
+    exact: Search = ExactSearch(vectors)
+    terms = None
+    if options["rank"] is not None:
+        assert run.link_decoder is not None
+        incoming, points = options["direction"] == "in", run.embeddings.to(run.device)
+        links = run.link_decoder.as_search(points, incoming, run.model.distance_scale)
+        queries = vectors_of(links.queries.cpu().numpy(), coordinates_of(run.model.encoder))
+        terms = links.terms.double().cpu().numpy()
+        exact = ScoredSearch(vectors, queries.points, terms, links.slope, options["euclidean"])
+        vectors = vectors._replace(queries=queries.queries)
     if kind == "exact":
-        return build_search(vectors, kind)
+        return exact
     known = None if run.folder is None else _load(Path(run.folder), kind, vectors)
-    if known is not None:
-        return known
-    search = build_search(vectors, kind)
-    recall = measured_recall(vectors, edges, search, _K_OF_RECALL, euclidean=euclidean)
-    say(f"{kind} index of {len(vectors.data):,} points: recall@{_K_OF_RECALL} {recall:.4f} against exact search")
-    if run.folder is not None and isinstance(search, FaissSearch):
-        _save(Path(run.folder), search, vectors, recall)
+    index = build_search(vectors, kind) if known is None else known
+    assert isinstance(index, FaissSearch)
+    search = index if terms is None else WidenedSearch(index, terms)
+    if known is None:
+        recall = measured_recall(vectors, edges, search, _K_OF_RECALL, exact=exact, **options)
+        say(f"{kind} index of {len(vectors.data):,} points: recall@{_K_OF_RECALL} {recall:.4f} against exact search")
+        if run.folder is not None:
+            _save(Path(run.folder), index, vectors, recall)
     return search
+
+
+def _scale(run: Run) -> float:
+    return float(torch.as_tensor(run.model.distance_scale).detach())
 
 
 def _save(folder: Path, search: FaissSearch, vectors: Vectors, recall: float) -> None:

@@ -15,9 +15,11 @@ from torch import Tensor
 
 from h2hgcn.datasets.graph_file import is_graph, keep_graph
 from h2hgcn.embeddings import recommend_links
+from h2hgcn.embeddings.neighbors import Direction, Rank, as_links, check_direction
 from h2hgcn.errors import DataError
 from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.tasks.features import check_same_columns
+from h2hgcn.tasks.heads import LinkHead
 from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_probabilities, link_probabilities
 from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.tensor_files import write_tensors
@@ -227,26 +229,28 @@ class Run:
                 "train a model that computes points from features, such as h2h-gcn"
             )
 
-    def recommend(self, node: Any, k: int = 10) -> RecommendedLinks:
+    def recommend(self, node: Any, k: int = 10, direction: str | None = None) -> RecommendedLinks:
         """The ``k`` likeliest missing links of a node: the nearest that it is not linked with, nearest first.
 
         Probabilities are those of the link decoder, which classifiers have if they were trained with a link term.
         Several nodes, such as ``run.nodes``, give the links of one after the other; ``to_pandas()`` says whose each is.
+        In a directed graph ``direction`` is ``"out"``, links from the node (the default of a directed decoder), or
+        ``"in"``, links to it; a directed decoder puts the likeliest first.
         """
         if np.ndim(node):
-            return self._recommend_several(node, k)
+            return self._recommend_several(node, k, direction)
         if self.task.name != "gc" and self.data is None:
             raise DataError("the run does not hold its graph; run its command again, which writes it anew")
         if self.task.name == "gc":
             raise DataError("links can be recommended within one graph, not among the graphs of a collection")
         names = NodeNames(self.data)
-        number = int(names.numbers([node])[0])
+        number, (way, rank) = int(names.numbers([node])[0]), self.link_order(direction)
         found = recommend_links(
             self.embeddings.numpy(), self.data.edge_index.numpy(), number, k, space=coordinates_of(self.model.encoder),
-            name=names.ids[number].item(),
+            name=names.ids[number].item(), direction=way, rank=rank,
         )  # fmt: skip
         pairs = np.array([[number, other] for other in found.nodes.tolist()])
-        chances = self.link_probabilities(pairs)
+        chances = self.link_probabilities(as_links(pairs, way))
         probabilities: Sequence[float | None] = [None] * k if chances is None else chances.tolist()
         scale = float(torch.as_tensor(self.model.distance_scale).detach())
         links = [
@@ -257,26 +261,45 @@ class Run:
         ]
         return RecommendedLinks(links, [names.ids[number].item()], k)
 
-    def _recommend_several(self, nodes: Any, k: int) -> RecommendedLinks:
+    def _recommend_several(self, nodes: Any, k: int, direction: str | None) -> RecommendedLinks:
         from h2hgcn.training.recommending import recommend_links_of  # which needs this module
 
         if np.ndim(nodes) != 1 or not len(nodes):
             raise DataError(f"node={nodes!r}: give the id of one node, or a list of ids")
-        columns = {name: column.tolist() for name, column in recommend_links_of(self, nodes, k).items()}
+        found = recommend_links_of(self, nodes, k, direction=direction)
+        columns = {name: column.tolist() for name, column in found.items()}
         chances = columns.get("probability") or [None] * len(columns["node"])
         links = map(Recommendation, columns["other"], chances, columns["distance"])
         return RecommendedLinks(links, columns["node"][::k], k)
 
+    @property
+    def link_decoder(self) -> LinkHead | None:
+        """The decoder of links, if one was trained."""
+        decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
+        return decoder if isinstance(decoder, LinkHead) else None
+
+    def link_order(self, direction: str | None = None) -> tuple[Direction | None, Rank | None]:
+        """Which links of a node to recommend, ``"out"``, ``"in"`` or None (both), and what puts them in order: a
+        function of pairs (node, other), or None for the distance.
+        """
+        if direction is not None and not getattr(self.data, "directed", False):
+            raise DataError(f"direction={direction!r}: the graph of this run is undirected; leave the direction out")
+        way = check_direction(direction)
+        if self.link_decoder is None or not self.link_decoder.directed:
+            return way, None
+        return way or "out", lambda pairs: self.link_logits(as_links(pairs, way)).numpy()
+
     def link_probabilities(self, pairs: NDArray[np.int64]) -> NDArray[np.floating] | None:
         """Of links between nodes named by number, in pairs ``(k, 2)``; None where no decoder of links was trained."""
-        decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
-        if decoder is None:
-            return None
+        return None if self.link_decoder is None else self.link_logits(pairs).sigmoid().numpy()
+
+    @torch.no_grad()
+    def link_logits(self, pairs: NDArray[np.int64]) -> Tensor:
+        """What the decoder makes of links between nodes named by number."""
+        assert self.link_decoder is not None
         numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
-        with torch.no_grad():
-            logits = decoder(self.embeddings.to(self.device), numbers, self.model.distance_scale)
-        chances: NDArray[np.floating] = logits.sigmoid().cpu().numpy()
-        return chances
+        logits: Tensor = self.link_decoder(self.embeddings.to(self.device), numbers, self.model.distance_scale)
+        return logits.cpu()
 
     def _predict_graphs(self, what: Any, collection: Any) -> Tensor:
         chosen = chosen_graphs(what, collection)

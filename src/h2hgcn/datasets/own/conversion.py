@@ -81,7 +81,7 @@ def _convert(
     np.save(folder / "node_ids.npy", ids.ids)
     facts: dict[str, Any] = {
         "format": FORMAT, "name": edges.name.split(".")[0], "num_nodes": len(ids.ids), "directed": directed,
-        "notes": notes,
+        "both_degrees": directed, "notes": notes,
     }  # fmt: skip
     if features is not None:
         facts["feature_names"] = _write_features(Path(features), ids, folder)

@@ -42,7 +42,9 @@ def load_converted(folder: Path) -> Data:
         if f"{name}.npy" in facts["arrays"]:
             data[name] = _mapped(folder / f"{name}.npy")
     if "x" not in data:
-        data.x, data.feature_names = structural_features(data.edge_index, data.num_nodes)
+        data.x, data.feature_names = structural_features(
+            data.edge_index, data.num_nodes, facts.get("both_degrees", False)
+        )
         data.structural = True
     for name in ("name", "directed", "notes", "feature_names", "label_names"):
         if facts.get(name) is not None:

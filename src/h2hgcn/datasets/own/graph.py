@@ -42,7 +42,8 @@ def load_graph(
             is an ``edge_index`` as in PyG, any other has a pair in every row; every item of a list is an edge.
         features: A file or DataFrame with a node id and a number in every further column (ids may be in the index), an
             array or sparse matrix for the nodes 0, 1, 2, ..., a mapping by id, or, of a graph that has node attributes,
-            the names of some. Without, the structural ones (degree, one-hot capped degree, constant) are made.
+            the names of some. Without, the structural ones (degree, one-hot capped degree, constant) are made; a
+            directed graph has these for in-degree and out-degree.
         labels: A file or DataFrame with an id and a label, a Series by id, an array, a mapping, or the name of a node
             attribute. Nodes without a label get -1.
         weights: The column (or edge attribute) that holds edge weights, or the weights themselves. None takes a column

@@ -22,6 +22,7 @@ function describe(about) {
   byId("title").textContent = about.title;
   byId("counts").textContent = counts(about);
   byId("note").textContent = about.note;
+  if (about.directed_links) byId("links").querySelector("h2").textContent = "Likeliest missing links from this node";
   byId("origin").textContent = `h2hgcn ${about.version}`;
   byId("colour").replaceChildren(...about.columns.map(({ name }, place) => make("option", { value: place }, name)));
 }
