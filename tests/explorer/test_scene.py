@@ -89,7 +89,9 @@ def test_what_is_near_is_what_the_distances_say():
 def test_directed_links_are_those_from_a_node_in_the_order_of_the_decoder():
     edges = np.array([[3, 3, 8], [5, 9, 3]])
     scores = np.random.RandomState(0).normal(size=(60, 60))
-    scene = make_scene(POINTS.numpy(), range(60), edges=edges, rank=lambda pairs: scores[pairs[:, 0], pairs[:, 1]])
+    scene = make_scene(
+        POINTS.numpy(), range(60), edges=edges, rank=lambda pairs: scores[pairs[:, 0], pairs[:, 1]], directed=True
+    )
     for node, taken in ((3, {3, 5, 9}), (8, {3, 8}), (5, {5})):
         found = scene.nearest.near("links", node, 100)
         wanted = [other for other in np.argsort(-scores[node]).tolist() if other not in taken]

@@ -22,7 +22,7 @@ def points_of(space):
 def head_of(space, directed=True):
     """A head with weights as after training."""
     torch.manual_seed(0)
-    head = LinkHead(Flat(3, 3, space), directed=directed).double()
+    head = LinkHead(Flat(3, 3, space), decoder="directed" if directed else "symmetric").double()
     if directed:
         with torch.no_grad():
             head.source_map.copy_(torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64))[0])
@@ -35,7 +35,7 @@ def test_a_symmetric_decoder_is_symmetric_and_a_directed_one_starts_so(space):
     points = points_of(space)
     symmetric = head_of(space, directed=False)(points, PAIRS).view(7, 7)
     torch.testing.assert_close(symmetric, symmetric.mT)
-    start = LinkHead(Flat(3, 3, space), directed=True).double()
+    start = LinkHead(Flat(3, 3, space), decoder="directed").double()
     torch.testing.assert_close(start(points, PAIRS).view(7, 7), symmetric)
     learnt = head_of(space)(points, PAIRS).view(7, 7)
     assert not torch.isclose(learnt, learnt.mT)[~torch.eye(7, dtype=torch.bool)].any()
@@ -43,7 +43,7 @@ def test_a_symmetric_decoder_is_symmetric_and_a_directed_one_starts_so(space):
 
 @pytest.mark.parametrize("space", SPACES)
 def test_both_weights_of_direction_get_gradients_from_the_start(space):
-    head = LinkHead(Flat(3, 3, space), directed=True).double()
+    head = LinkHead(Flat(3, 3, space), decoder="directed").double()
     nn.functional.softplus(head(points_of(space), PAIRS[10:20])).sum().backward()
     assert head.terms.grad.norm() > 0
     assert head.source_map.grad.norm() > 0

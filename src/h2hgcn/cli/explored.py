@@ -49,6 +49,7 @@ def _scene_of_run(path: Path) -> Scene:
         probabilities=run.link_probabilities if whole else None,
         distance_scale=float(run.model.distance_scale),
         rank=run.link_order()[1] if whole else None,
+        directed=whole and run.link_order()[0] == "out",
     )
 
 

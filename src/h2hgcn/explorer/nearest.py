@@ -37,6 +37,7 @@ class Nearest:
         distance_scale: float = 1.0,
         targets: Links | None = None,
         rank: Rank | None = None,
+        directed: bool = False,
     ) -> None:
         self._points = lorentz_tensor(points, space)
         self._array: NDArray[np.float64] = self._points.numpy()
@@ -47,11 +48,7 @@ class Nearest:
         self._scale = distance_scale
         self._targets = targets
         self._rank = rank
-
-    @property
-    def ranks_targets(self) -> bool:
-        """Whether missing links are those from a node, the likeliest first."""
-        return self._rank is not None
+        self.directed = directed
 
     @property
     def knows_links(self) -> bool:

@@ -56,7 +56,7 @@ def _about(scene: Scene, buffers: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "dim": scene.dim,
         "note": scene.note,
         "missing_links": scene.nearest.knows_links,
-        "directed_links": scene.nearest.ranks_targets,
+        "directed_links": scene.nearest.directed,
         "columns": [column.described() for column in scene.columns],
         "palette": list(CATEGORIES),
         "ramp": list(RADII),

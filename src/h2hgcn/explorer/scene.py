@@ -48,12 +48,13 @@ def make_scene(
     probabilities: Probabilities | None = None,
     distance_scale: float = 1.0,
     rank: Rank | None = None,
+    directed: bool = False,
 ) -> Scene:
     """A scene of hyperbolic points with their ids; labels, edges (2 × edges) and further columns if there are any.
 
     Points of two dimensions are shown as they are, those of more as ``project_to_disk`` does. ``probabilities`` tells
     how likely pairs of nodes are linked; distances are multiplied by ``distance_scale`` where they are told.
-    Of directed edges, ``rank`` puts the missing links from a node in order.
+    ``rank`` puts the missing links of a node in order, those from it if edges are ``directed``.
     """
     kind = check_coordinates(space)
     if kind == "euclidean":
@@ -67,7 +68,7 @@ def make_scene(
     links = None if edges is None else find_links(edges, len(array))
     columns = _columns(projection.points, labels, links, extra or {})
     targets = None if edges is None or rank is None else find_targets(edges, len(array))
-    nearest = Nearest(array, kind, links, probabilities, distance_scale, targets, rank)
+    nearest = Nearest(array, kind, links, probabilities, distance_scale, targets, rank, directed)
     return Scene(title, projection.points, dim, projection.keeps, names, columns, links, nearest)
 
 

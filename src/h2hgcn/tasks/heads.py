@@ -18,44 +18,56 @@ from h2hgcn.layers.stiefel_parameter import stiefel_parameter
 Classifier = Literal["centroids", "linear"]
 Pooling = Literal["mean", "sum"]
 
-# Of links: "auto" is directed where the graph is.
-Decoder = Literal["auto", "symmetric", "directed"]
+# Of links: "auto" is directed where the graph is, else symmetric.
+Decoder = Literal["auto", "symmetric", "popularity", "directed"]
 
 
 def decoder_for(graph: Any, decoder: Decoder) -> Decoder:
-    """The decoder itself, "auto" resolved."""
+    """The decoder itself, "auto" resolved; of a directed graph "popularity" is "directed", which has its terms, too."""
     directed = bool(getattr(graph, "directed", False))
+    if decoder == "popularity" and directed:
+        return "directed"
     if decoder == "directed" and not directed:
         raise DataError("decoder='directed' needs a directed graph; load it with directed=True (--directed)")
     return ("directed" if directed else "symmetric") if decoder == "auto" else decoder
 
 
 class LinkHead(nn.Module):
-    """Logits of links between points of any space, by the Fermi-Dirac decoder.
+    """Logits of links between points of any space.
 
-    A directed one moves the source by a learnt orthonormal map ``W``, an isometry that fixes the origin, and adds
-    learnt linear terms of source and target as seen from there: ``(r - d(W x, y)²)/t + <a, log_o(x)> + <b, log_o(y)>``.
-    It starts out symmetric: ``W`` at the identity, ``a`` and ``b`` at 0.
+    ``"symmetric"``: the Fermi-Dirac decoder ``(r - d(x, y)²)/t`` of the paper.
+
+    ``"popularity"``: adds a learnt linear term of both points as seen from the origin, ``<a, log_o(x)> + <a,
+    log_o(y)>``: some nodes have more links than others, near and far.
+
+    ``"directed"``: moves the source by a learnt orthonormal map ``W``, an isometry that fixes the origin, and has a
+    term for the source and another for the target: ``(r - d(W x, y)²)/t + <a, log_o(x)> + <b, log_o(y)>``.
+
+    All start out as the first: ``W`` at the identity, ``a`` and ``b`` at 0.
     """
 
     def __init__(
-        self, encoder: Any, r: float = 2.0, t: float = 1.0, learnable: bool = True, directed: bool = False
+        self, encoder: Any, r: float = 2.0, t: float = 1.0, learnable: bool = True, decoder: Decoder = "symmetric"
     ) -> None:
         super().__init__()
         self.space = check_space(encoder.space)
-        self.directed = directed
+        self.directed, self.has_terms = decoder == "directed", decoder in ("popularity", "directed")
         self.decoder = FermiDiracDecoder(r, t, learnable, squared_distance(self.space))
-        if directed:
+        if self.directed:
             self.source_map = stiefel_parameter(encoder.dim, encoder.dim)
             nn.init.eye_(self.source_map)
-            self.terms = nn.Parameter(torch.zeros(2, encoder.dim))
+        if self.has_terms:
+            self.terms = nn.Parameter(torch.zeros(1 + self.directed, encoder.dim))
 
     def forward(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
         """Logits of ``pairs (k, 2)`` of rows of ``points``, source first."""
-        if not self.directed:
+        if not self.has_terms:
             return self._symmetric(points, pairs, distance_scale)
-        rows = torch.cat([rotated(points, self.source_map, self.space), points])
-        logits = self._symmetric(rows, pairs + pairs.new_tensor([0, len(points)]), distance_scale)
+        if self.directed:
+            rows = torch.cat([rotated(points, self.source_map, self.space), points])
+            logits = self._symmetric(rows, pairs + pairs.new_tensor([0, len(points)]), distance_scale)
+        else:
+            logits = self._symmetric(points, pairs, distance_scale)
         source, target = self._terms(points, distance_scale)
         return logits + source.index_select(0, pairs[:, 0]) + target.index_select(0, pairs[:, 1])
 
@@ -69,8 +81,8 @@ class LinkHead(nn.Module):
 
     def _terms(self, points: Tensor, distance_scale: Tensor | float) -> tuple[Tensor, Tensor]:
         """What each point adds to the logits of links that it is the source of, and of those it is the target of."""
-        source, target = (tangents_of(points, self.space, distance_scale) @ self.terms.mT).unbind(1)
-        return source, target
+        terms = tangents_of(points, self.space, distance_scale) @ self.terms.mT
+        return terms[:, 0], terms[:, -1]
 
     @torch.no_grad()
     def as_search(self, points: Tensor, incoming: bool, distance_scale: Tensor | float = 1.0) -> "LinkSearch":
@@ -78,6 +90,8 @@ class LinkHead(nn.Module):
         scale = distance_scale.item() if isinstance(distance_scale, Tensor) else distance_scale
         slope = scale**2 / self.decoder.t.item()
         source, target = self._terms(points, distance_scale)
+        if not self.directed:
+            return LinkSearch(points, target, slope)
         if incoming:  # d(W x, y) = d(x, W⁻¹ y)
             return LinkSearch(rotated(points, self.source_map.mT, self.space), source, slope)
         return LinkSearch(rotated(points, self.source_map, self.space), target, slope)

@@ -47,8 +47,9 @@ class LinkPrediction:
         feature_length: Of standardised features.
         r, t: Radius and temperature of the decoder: a pair at squared distance ``r`` is a link with probability 1/2.
         learn_decoder: Whether ``r`` and ``t`` are trained.
-        decoder: ``"symmetric"``, the paper's; ``"directed"``, which tells source from target (``LinkHead``); or
-            ``"auto"``: directed if the graph is.
+        decoder: ``"symmetric"``, the paper's; ``"popularity"``, which lets some nodes have more links than others;
+            ``"directed"``, which does that and tells source from target (see ``LinkHead``). ``"auto"`` is directed if
+            the graph is, else symmetric.
     """
 
     name: ClassVar[str] = "lp"
@@ -93,7 +94,7 @@ class LinkPrediction:
 
     def _model(self, encoder: nn.Module, x: Any) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
-        head = LinkHead(encoder, self.r, self.t, self.learn_decoder, self.decoder == "directed")
+        head = LinkHead(encoder, self.r, self.t, self.learn_decoder, self.decoder)
         return Model(scaling, encoder, head)
 
 

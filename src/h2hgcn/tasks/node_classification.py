@@ -105,7 +105,7 @@ class NodeClassification:
         classes = ClassHead(
             encoder, num_classes, self.num_centroids, self.head_dropout, self.classifier, self.head_norm
         )
-        links = LinkHead(encoder, directed=self.decoder == "directed") if self.link_weight else None
+        links = LinkHead(encoder, decoder=self.decoder) if self.link_weight else None
         return Model(scaling, encoder, NodeHead(classes, links))
 
 

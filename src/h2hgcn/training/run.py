@@ -285,9 +285,10 @@ class Run:
         if direction is not None and not getattr(self.data, "directed", False):
             raise DataError(f"direction={direction!r}: the graph of this run is undirected; leave the direction out")
         way = check_direction(direction)
-        if self.link_decoder is None or not self.link_decoder.directed:
+        if self.link_decoder is None or not self.link_decoder.has_terms:
             return way, None
-        return way or "out", lambda pairs: self.link_logits(as_links(pairs, way)).numpy()
+        way = way or ("out" if self.link_decoder.directed else None)
+        return way, lambda pairs: self.link_logits(as_links(pairs, way)).numpy()
 
     def link_probabilities(self, pairs: NDArray[np.int64]) -> NDArray[np.floating] | None:
         """Of links between nodes named by number, in pairs ``(k, 2)``; None where no decoder of links was trained."""
