@@ -14,6 +14,7 @@ from h2hgcn.cli.graph_options import (
     Features,
     Header,
     Labels,
+    Search,
     Source,
     Target,
     Unlinked,
@@ -52,6 +53,7 @@ def compare(
     epochs: Annotated[int | None, typer.Option(help="Largest number of epochs, of all models.")] = None,
     dim: Annotated[int | None, typer.Option(help="Dimension of the embedding space, of all models.")] = None,
     protocol: Annotated[str | None, typer.Option(help="How data are split: clean, legacy, planetoid, ...")] = None,
+    search: Search = "auto",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any other setting of all models, as section.option=value.")
     ] = None,
@@ -69,8 +71,8 @@ def compare(
 ) -> None:
     """Compare models on the same graph and the same split, several seeds each.
 
-    Every model has its own settings, those that h2hgcn train has for it. A comparison that was stopped or killed goes
-    on when the same command is given again.
+    Every run has the settings that h2hgcn train finds for its model, by the same search with the same budget. Run the
+    same command again to resume.
 
     Example: h2hgcn compare --models h2h-gcn,gcn,mlp --seeds 2 --epochs 20
     """
@@ -89,6 +91,7 @@ def compare(
         "task": given(name=task, protocol=protocol),
         "model": given(dim=dim),
         "training": given(epochs=epochs),
+        "search": search,
     }
     names = [name.strip() for name in models.split(",") if name.strip()]
     files = [read_layer(path) for path in config or ()]

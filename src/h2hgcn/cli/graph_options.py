@@ -36,6 +36,14 @@ Unlinked = Annotated[
     typer.Option(help="Nodes with features or labels but no edge: error, keep or drop.", show_default="error"),
 ]
 
+Search = Annotated[
+    str,
+    typer.Option(
+        help="How settings are chosen on validation data: fast (a race of candidates), thorough (each trained in "
+        "full), none, or auto: fast for a graph without tuned settings of its own."
+    ),
+]
+
 
 def open_graph(graph: str, root: Path | None = None, **options: Any) -> Any:
     """A named dataset, or the graph of a file."""

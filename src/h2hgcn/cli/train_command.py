@@ -13,6 +13,7 @@ from h2hgcn.cli.graph_options import (
     Features,
     Header,
     Labels,
+    Search,
     Source,
     Target,
     Unlinked,
@@ -59,13 +60,7 @@ def train(
     protocol: Annotated[str | None, typer.Option(help="How data are split: clean, legacy, planetoid, ...")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights, batches and dropout.", show_default="0")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
-    search: Annotated[
-        str,
-        typer.Option(
-            help="How settings are chosen on validation data: fast (a race of candidates), thorough (each trained in "
-            "full), none, or auto: fast for a graph without tuned settings of its own."
-        ),
-    ] = "auto",
+    search: Search = "auto",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any other setting, as section.option=value; repeat it.")
     ] = None,

@@ -1,7 +1,7 @@
 """``h2hgcn tune``: settings chosen on validation data."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from h2hgcn.cli.graph_options import (
     Features,
     Header,
     Labels,
+    Search,
     Source,
     Target,
     Unlinked,
@@ -20,11 +21,15 @@ from h2hgcn.cli.graph_options import (
     given,
 )
 from h2hgcn.cli.output import counted, print_json, say, starting, stderr
+from h2hgcn.cli.progress import TrainingProgress
+from h2hgcn.cli.stopping import StopAfterEpoch
 from h2hgcn.cli.tune_output import as_json, print_results, score_of, write_best
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.cells import Outcome
+    from h2hgcn.experiments.config import Experiment
+    from h2hgcn.experiments.search import Search as FoundSettings
     from h2hgcn.experiments.sections import Sections
     from h2hgcn.experiments.spaces import Space
     from h2hgcn.experiments.tuning import Study
@@ -57,15 +62,16 @@ def tune(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings to start from.")] = None,
     space: Annotated[Path | None, typer.Option(help="A TOML file of what is searched. Default: our own.")] = None,
+    search: Search = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder of the study. Default: runs/tune-DATA-TASK-MODEL.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes, of one thread each. Default: one a core.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
 ) -> None:
     """Choose settings by the validation metric. Test metrics play no part in the choice and are not kept.
 
-    The first trial has the settings that h2hgcn train has; Optuna proposes the others. The best go to best.toml, for
-    --config of h2hgcn train and h2hgcn compare. A study that was stopped or killed goes on when the same command is
-    given again, and with more --trials it is continued.
+    The first trial has the settings that h2hgcn train chooses; Optuna proposes the others. The best go to best.toml,
+    for --config of h2hgcn train and h2hgcn compare. Run the same command again to resume, with more --trials to
+    continue.
 
     Example: h2hgcn tune --trials 2 --epochs 5 --jobs 1
     """
@@ -73,6 +79,7 @@ def tune(
         from h2hgcn.datasets.graph_file import fingerprint
         from h2hgcn.experiments.config import read_experiment
         from h2hgcn.experiments.graph_choice import open_graph
+        from h2hgcn.experiments.search import settings_layer
         from h2hgcn.experiments.sections import absolute_paths, merged, read_layer, setting
         from h2hgcn.experiments.space_fit import check_space, without_idle
         from h2hgcn.experiments.spaces import search_space
@@ -91,14 +98,17 @@ def tune(
     }
     flags = merged(said, *map(setting, settings or ()))
     files = () if config is None else (read_layer(config),)
-    base = read_experiment(flags, files)
+    base = read_experiment({**flags, "search": search}, files)
+    opened = open_graph(base.graph, data)
+    place = out or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
+    base, found = _start(base, opened, place)
+    if found is not None:
+        files = (settings_layer(base, found.summary), *files)
     searched = _searched(search_space(base.task.name, base.model_name, space), flags, space)
     searched = searched if space is not None else without_idle(searched, base)
-    opened = open_graph(base.graph, data)
     # what is strange about the data is said once, here
     problem = base.task.bind(opened)
     metric = problem.selection_metric
-    place = out or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
     tuning = Tuning(flags, searched, place, seeds, files, data, fingerprint(opened))
     if space is not None:
         check_space(tuning, str(space), problem.in_features)
@@ -121,6 +131,24 @@ def tune(
     if best is None:
         say("error", "bold red", "every trial failed; try other settings, such as a smaller learning rate")
         raise typer.Exit(1)
+
+
+def _start(base: "Experiment", data: Any, place: Path) -> tuple["Experiment", "FoundSettings | None"]:
+    """The experiment of the first trial: the best of the candidates, if there are any."""
+    from h2hgcn.experiments.search import SearchStopped, choose_settings
+
+    progress = TrainingProgress(0)
+    try:
+        with StopAfterEpoch() as stop, progress:
+            chosen, found = choose_settings(
+                base, data, place / "search", on_search=progress.search, should_stop=stop.wanted
+            )
+    except SearchStopped:
+        say("stopped", "bold yellow", "while choosing the settings of the first trial; the same command resumes")
+        raise typer.Exit(1) from None
+    if found is not None:
+        progress.chosen(found)
+    return chosen, found
 
 
 def _searched(space: "Space", flags: "Sections", own: Path | None) -> "Space":

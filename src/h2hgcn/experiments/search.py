@@ -19,6 +19,8 @@ from torch_geometric.utils import subgraph
 
 from h2hgcn.datasets.graph_file import fingerprint, is_graph
 from h2hgcn.experiments.config import Experiment
+from h2hgcn.experiments.sections import Layer
+from h2hgcn.options import plain_options
 from h2hgcn.training.folder import RunFolder
 from h2hgcn.training.race import Candidate, Standing, race
 from h2hgcn.training.ranks import Ranks
@@ -177,6 +179,16 @@ def _workplace(folder: Path | None, force: bool, key: str) -> Iterator[Path]:
 def forget_search(folder: Path) -> None:
     """Deletes the checkpoints of a search whose winner is being trained."""
     shutil.rmtree(folder / ".search", ignore_errors=True)
+
+
+def settings_layer(experiment: Experiment, origin: str) -> Layer:
+    """All settings of an experiment, as if a file had given them."""
+    sections = {
+        "task": asdict(experiment.task),
+        "model": experiment.model_options,
+        "training": asdict(experiment.settings),
+    }
+    return Layer(origin, {name: plain_options(options) for name, options in sections.items()})
 
 
 def connected_part(data: Any, num_edges: int, seed: int) -> Any:
