@@ -31,6 +31,9 @@ LARGE = 1 << 17
 # Epochs that candidates have, by the number of edges that they are trained on; half of them go from one to the next.
 _RUNGS = {1 << 14: (40, 80, 160), LARGE: (20, 40, 80)}
 
+# Nodes at most from which a part of a graph is grown.
+_STARTS = 100
+
 # Called with epochs done, epochs in all, and the name of a candidate.
 OnSearch = Callable[[int, int, str], None]
 
@@ -197,22 +200,23 @@ def connected_part(data: Any, num_edges: int, seed: int) -> Any:
     Nodes drawn at random would have hardly any edges between them.
     """
     count, ends = int(data.num_nodes), data.edge_index.numpy()
-    ones = np.ones(ends.shape[1], np.int8)
-    graph = coo_array((ones, tuple(ends)), shape=(count, count)).tocsr()
-    degrees = np.bincount(ends.ravel(), minlength=count)
-    random = np.random.RandomState(seed)
-    chosen = np.zeros(count, dtype=bool)
-    for start in random.permutation(count):
-        if chosen[start]:
+    graph = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends)), shape=(count, count)).tocsr()
+    wanted = num_edges if getattr(data, "directed", False) else 2 * num_edges
+    place, reached = np.full(count, count), 0
+    starts = np.random.RandomState(seed).permutation(np.unique(ends))
+    for start in starts[:_STARTS]:
+        if place[start] < count:
             continue
         order = breadth_first_order(graph, start, directed=False, return_predecessors=False)
-        order = order[~chosen[order]]
-        reached = np.cumsum(degrees[order])
-        room = 4 * num_edges - degrees[chosen].sum()  # each edge of an undirected graph is there twice, with two ends
-        chosen[order[: max(int(np.searchsorted(reached, room)), 1)]] = True
-        if reached[-1] >= room:
+        order = order[place[order] == count]
+        place[order] = reached + np.arange(len(order))
+        reached += len(order)
+        # an edge is there once the later of its ends is
+        known = np.bincount(place[ends].max(axis=0), minlength=count + 1)[:reached].cumsum()
+        if known[-1] >= wanted:
             break
-    return _induced(data, torch.from_numpy(np.flatnonzero(chosen)))
+    size = int(np.searchsorted(known, wanted, side="right"))
+    return _induced(data, torch.from_numpy(np.flatnonzero(place < max(size, 2))))
 
 
 def _induced(data: Any, nodes: torch.Tensor) -> Any:
