@@ -92,6 +92,7 @@ def tune(
     flags = merged(said, *map(setting, settings or ()))
     files = () if config is None else (read_layer(config),)
     base = read_experiment(flags, files)
+    base.check_held_out()
     searched = _searched(search_space(base.task.name, base.model_name, space), flags, space)
     searched = searched if space is not None else without_idle(searched, base)
     opened = open_graph(base.graph, data)
