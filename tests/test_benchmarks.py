@@ -43,3 +43,10 @@ def test_decoders_of_directed_links():
     assert [row["decoder"] for row in rows] == ["symmetric", "directed"]
     assert rows[0]["direction AUC"] == 0.5
     assert rows[0]["edges"] > 1000
+
+
+def test_reconstruction_of_a_closure():
+    (row,) = rows_of(figures("reconstruction.py", "--nodes", 60, "--dims", 3, "--ours"))
+    assert row["MAP"] > 0.9
+    assert 1 <= row["mean rank"] < row["ancestors mean rank"] + 1
+    assert row["gensim's own MAP"] < row["ancestors MAP"]

@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from itertools import pairwise
 
 import pytest
 from runs import SMALL, TASKS, Flat, small_data
@@ -30,7 +31,7 @@ def test_the_better_half_goes_on(tmp_path):
     for record in tmp_path.glob("*.json"):
         name, rung = record.stem.split("-")
         scores[int(rung)][name] = json.loads(record.read_text())["score"]
-    for shorter, longer in zip(RUNGS, RUNGS[1:], strict=False):
+    for shorter, longer in pairwise(RUNGS):
         out = scores[shorter].keys() - scores[longer].keys()
         assert all(scores[shorter][lost] <= scores[shorter][kept] for lost in out for kept in scores[longer])
 

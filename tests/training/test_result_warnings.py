@@ -6,7 +6,7 @@ import torch
 from runs import Flat, small_data, small_fit
 from torch_geometric.data import Data
 
-from h2hgcn.tasks import LinkPrediction
+from h2hgcn.tasks import TASKS, LinkPrediction
 from h2hgcn.training.result_warnings import point_spread, serious_warnings, warnings_about
 
 
@@ -28,10 +28,10 @@ def finished(
             "epochs": 9,
         },
         config={"facts": {"classes": ["red", "green", "blue"]}},
-        task=SimpleNamespace(name=task, class_weights=False),
+        task=SimpleNamespace(name=task, items=TASKS[task].items, class_weights=False),
         problem=SimpleNamespace(
             split=SimpleNamespace(val=[0] * num_val, test=[0] * num_test, answerable=answerable),
-            task=SimpleNamespace(name=task),
+            task=SimpleNamespace(name=task, items=TASKS[task].items),
             num_classes=None if classes is None else 3,
             classes=lambda model, part: tuple(np.array(one) for one in classes),
         ),

@@ -13,13 +13,13 @@ from h2hgcn.cli.run_options import RunPath, open_run
 def evaluate(
     run: RunPath, data: DataFolder = None, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
-    """Compute a run's metrics anew, on its validation and test data.
+    """Compute a run's metrics anew, on the parts of its data: validation and test.
 
     Example: h2hgcn evaluate runs/disease-lp-h2h-gcn-seed0
     """
     opened = open_run(run, data)
     selection = opened.result["selection"]
-    metrics = {part: opened.evaluate(part) for part in ("val", "test")}
+    metrics = {part: opened.evaluate(part) for part in opened.task.parts}
     if json:
         print_json({"run": str(run), "selection": selection, "metrics": metrics})
     else:

@@ -93,7 +93,11 @@ def _graphs(run: "Run", file: Path | None, other: Any) -> Columns:
     return _classes(run, "graph", numbers, run.predict([run.data[number] for number in numbers]))
 
 
-_PREDICT = {"lp": _links, "nc": _nodes, "gc": _graphs}
+def _embedding(run: "Run", file: Path | None, other: Any) -> Columns:
+    raise DataError("a run of --task embed has distances, no probabilities; use h2hgcn recommend or h2hgcn embed")
+
+
+_PREDICT = {"lp": _links, "nc": _nodes, "gc": _graphs, "embed": _embedding}
 
 
 def _node_ids(run: "Run", other: Any) -> Any:

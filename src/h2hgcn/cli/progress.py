@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from h2hgcn.training.loop import EpochReport
     from h2hgcn.training.state import TrainingState
 
+_PARTS = {"val": "validation"}
+
 
 class TrainingProgress:
     """Epoch, loss, validation metric and time left, on a terminal; elsewhere only that a run resumes, and its settings.
@@ -66,7 +68,8 @@ class TrainingProgress:
             )
         if report.val is not None:
             name = report.selection
-            self._validation = f"validation {name} {report.val[name]:.4f}, best {state.best[name]:.4f}"
+            part = _PARTS.get(report.part, report.part)
+            self._validation = f"{part} {name} {report.val[name]:.4f}, best {state.best[name]:.4f}"
         self._progress.update(
             self._task, completed=self._searched + report.epoch, words=f"loss {report.loss:.4f}  {self._validation}"
         )

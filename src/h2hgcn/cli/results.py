@@ -6,16 +6,19 @@ from rich.table import Table
 
 Metrics = dict[str, dict[str, float]]
 
+_HEADERS = {"val": "validation"}
+_STYLE: dict[str, Any] = {"box": None, "header_style": "bold", "pad_edge": False}
+
 
 def metrics_table(metrics: Metrics, selection: str, trivial: dict[str, float] | None = None) -> Table:
     """The metrics of a model, beside baselines that need no training; the metric that selects is marked."""
-    table = Table("metric", "validation", "test", box=None, header_style="bold", pad_edge=False)
-    for name, value in metrics["test"].items():
+    table = Table("metric", *(_HEADERS.get(part, part) for part in metrics), **_STYLE)
+    for name in list(metrics.values())[-1]:
         marked = f"{name} (selects)" if name == selection else name
-        val = metrics["val"].get(name)
-        table.add_row(marked, "" if val is None else f"{val:.4f}", f"{value:.4f}")
+        values = (part.get(name) for part in metrics.values())
+        table.add_row(marked, *("" if value is None else f"{value:.4f}" for value in values))
     for name, value in (trivial or {}).items():
-        table.add_row(f"without training: {name}, {selection}", "", f"{value:.4f}")
+        table.add_row(f"without training: {name}, {selection}", *[""] * (len(metrics) - 1), f"{value:.4f}")
     return table
 
 

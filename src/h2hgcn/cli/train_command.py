@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 def train(
     task: Annotated[
-        str | None, typer.Option(help="lp, nc or gc: links, classes of nodes, classes of graphs. Default: lp, or gc.")
+        str | None,
+        typer.Option(help="lp, nc, gc or embed: links, classes of nodes or graphs, distances. Default: lp, or gc."),
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
     edges: Edges = None,
@@ -57,6 +58,9 @@ def train(
         str | None, typer.Option(help="Neighbours sampled at each hop, such as 15,10.", show_default="15,10,5,...")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Threads that prepare batches ahead.", show_default="0")] = None,
+    closure: Annotated[
+        bool | None, typer.Option("--closure", help="With --task embed: embed the transitive closure of a hierarchy.")
+    ] = None,
     protocol: Annotated[str | None, typer.Option(help="How data are split: clean, legacy, planetoid, ...")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights, batches and dropout.", show_default="0")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
@@ -90,14 +94,17 @@ def train(
     )  # fmt: skip
     flags = sections_of(
         absolute_paths(graph, Path()), map(setting, settings or ()), seed,
-        task=task, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs, lr=lr, device=device,
-        batch_size=batch_size, fanout=fanout, workers=workers,
+        task=task, closure=closure, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs, lr=lr,
+        device=device, batch_size=batch_size, fanout=fanout, workers=workers,
     )  # fmt: skip
     flags["search"] = search
     experiment = read_experiment(flags, config)
     folder = out or Path("runs") / experiment.name
     opened = open_graph(experiment.graph, data)
     _announce(experiment, config, folder)
+    warning = experiment.task.warning(opened) if hasattr(experiment.task, "warning") else None
+    if warning is not None:
+        say("note", "bold yellow", warning)
     run, resumed_from = _train(experiment, opened, folder, force, tensorboard)
     if json and is_first:
         print_json({"folder": str(folder), "resumed_from": resumed_from, **run.result})
@@ -151,10 +158,14 @@ def _announce(experiment: "Experiment", config: Path | None, folder: Path) -> No
     sources = [str(source) for source in (start, config) if source]
     known = f", settings {', then '.join(sources)}" if sources else ""
     stderr.print(
-        f"{experiment.model_name} for {experiment.task.name} on {experiment.graph.name}, {experiment.task.protocol} "
-        f"split{known}, to {folder}",
+        f"{experiment.model_name} for {experiment.task.name} on {experiment.graph.name}, {_split(experiment.task)}"
+        f"{known}, to {folder}",
         soft_wrap=True,
     )
+
+
+def _split(task: Any) -> str:
+    return f"{task.protocol} split" if len(task.parts) > 1 else task.protocol
 
 
 def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:

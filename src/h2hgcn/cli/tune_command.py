@@ -99,6 +99,7 @@ def tune(
     flags = merged(said, *map(setting, settings or ()))
     files = () if config is None else (read_layer(config),)
     base = read_experiment({**flags, "search": search}, files)
+    base.check_held_out()
     opened = open_graph(base.graph, data)
     place = out or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
     base, found = _start(base, opened, place)

@@ -17,7 +17,7 @@ from h2hgcn.embeddings.picture import Picture, compose
 from h2hgcn.embeddings.scripts import bundle
 from h2hgcn.errors import DataError
 
-_PARTS = {"train": "Training", "val": "Validation", "test": "Test"}
+_PARTS = {"train": "Training", "val": "Validation", "test": "Test", "reconstruction": "Reconstruction"}
 _METRICS = {
     "auc": "ROC AUC",
     "auc_answerable": "ROC AUC of answerable pairs",
@@ -26,6 +26,8 @@ _METRICS = {
     "mrr": "mean reciprocal rank",
     "macro_f1": "macro F1",
     "f1": "F1",
+    "map": "mean average precision",
+    "mean_rank": "mean rank",
 }
 _LOSSES = ("loss", "train_loss")
 _PACKAGES = ("h2hgcn", "torch", "torch-geometric", "geoopt", "numpy", "pyarrow")

@@ -52,6 +52,7 @@ def plan(
     check_models(files, models)
     common = merged(shared_settings(flags, files), flags)
     first = read_experiment(merged(common, {"model": {"name": models[0]}}), files_for(models[0], files))
+    first.check_held_out()
     split = {name: getattr(first.task, name) for name in SPLIT if hasattr(first.task, name)}
     seeds = tuple(range(first.seed, first.seed + num_seeds))
     splits = _varied_splits(first.task, seeds) if vary_split else {seed: {} for seed in seeds}

@@ -31,7 +31,7 @@ _WITHOUT_EFFECT = ("device", "threads", "workers", "checkpoint_seconds")
 # A digest has no entry for an option that stands at this value, so those records stay valid.
 _NEUTRAL: dict[str, dict[str, Any]] = {
     "task": {},
-    "model": {"node_vectors": False, "vector_dropout": 0.0, "use_features": True},
+    "model": {"node_vectors": False, "vector_dropout": 0.0, "use_features": True, "points": "ball"},
     "training": {"vector_lr": None, "vector_weight_decay": None},
 }
 
@@ -62,6 +62,11 @@ class Experiment:
     def encoder(self) -> Callable[..., nn.Module]:
         """What makes the encoder."""
         return encoder_factory({"name": self.model_name, **self.model_options})
+
+    def check_held_out(self) -> None:
+        """Raises for a task without validation data, by which settings and models are chosen and compared."""
+        if len(self.task.parts) < 2:
+            raise DataError(f"--task {self.task.name} holds nothing out to compare by; use h2hgcn train for each model")
 
     @property
     def digest(self) -> str:
@@ -112,13 +117,15 @@ def read_experiment(
     defaults: Sections = {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}}
     task_types = {"name": str, **option_types(TASKS[task_name])}
     model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}
-    search = _search_mode(flags, preset.frozen and variant is None, bool(files))
+    held_out = len(TASKS[task_name].parts) > 1
+    search = _search_mode(flags, preset.frozen and variant is None, bool(files)) if held_out else "none"
 
     def experiment(name: str, settings: Sections, **more: Any) -> Experiment:
         layers = [Layer("defaults", defaults), Layer(name, settings), *said]
+        task = TASKS[task_name](**_options(layers, "task", task_types))
         return Experiment(
-            graph,
-            TASKS[task_name](**_options(layers, "task", task_types)),
+            graph.with_direction() if getattr(task, "closure", False) else graph,
+            task,
             model_name,
             _options(layers, "model", model_types),
             TrainingSettings(**_options(layers, "training", option_types(TrainingSettings))),
@@ -191,7 +198,8 @@ def _kind(graph: GraphChoice) -> str:
 
 
 def _model_name(layers: Sequence[Layer], task_name: str) -> str:
-    name = _chosen_name(layers, "model", ENCODERS, DEFAULT_MODEL)
+    usual = getattr(TASKS[task_name], "default_model", DEFAULT_MODEL)
+    name = _chosen_name(layers, "model", ENCODERS, usual)
     if task_name not in ENCODERS[name].tasks:
         others = ", ".join(other for other, encoder in ENCODERS.items() if task_name in encoder.tasks)
         raise DataError(f"the model {name} is for {', '.join(ENCODERS[name].tasks)}, not for {task_name}; use {others}")

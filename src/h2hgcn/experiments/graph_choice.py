@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,16 @@ class GraphChoice:
         if self.loaded is not None and not is_graph(self.loaded):
             return ("gc",)
         tasks = ("lp", "nc") if self.dataset is None else DATASETS[self.dataset].tasks
+        tasks = tasks if "gc" in tasks else (*tasks, "embed")
         return tuple(sorted(tasks, key=lambda task: task != "lp"))
+
+    def with_direction(self) -> "GraphChoice":
+        """The same graph, whose edges have a direction unless it was said that they have none."""
+        return (
+            self
+            if self.dataset or self.loaded is not None
+            else replace(self, options={"directed": True, **self.options})
+        )
 
     def protocol(self, task: str) -> str | None:
         """The split that goes with a named dataset, if it is not the task's own default."""

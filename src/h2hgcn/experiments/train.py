@@ -30,7 +30,7 @@ from h2hgcn.training.state import TrainingState
 
 # Where the flags of ``h2hgcn train``, which are the keywords of ``train``, belong in a configuration.
 _SETTINGS = {
-    "task": "task.name", "protocol": "task.protocol",
+    "task": "task.name", "closure": "task.closure", "protocol": "task.protocol",
     "model": "model.name", "dim": "model.dim", "layers": "model.num_layers",
     "epochs": "training.epochs", "lr": "training.lr", "device": "training.device",
     "batch_size": "training.batch_size", "fanout": "training.fanout", "workers": "training.workers",
@@ -61,6 +61,7 @@ def train(
     batch_size: int | str | None = None,
     fanout: str | Sequence[int] | None = None,
     workers: int | None = None,
+    closure: bool | None = None,
     protocol: str | None = None,
     seed: int | None = None,
     device: str | None = None,
@@ -83,8 +84,9 @@ def train(
             loaded by it. A ``Data`` is used as it is, in its order of nodes; a copy gets structural features if it has
             no ``x``, and ``directed`` if its edges go one way. A list of ``Data`` or a PyG dataset is a collection of
             graphs. None takes the graph of ``config``, or the built-in tree.
-        task: ``"lp"`` (links), ``"nc"`` (classes of nodes) or ``"gc"`` (classes of graphs). Default: ``"lp"``, or
-            ``"gc"`` for a collection.
+        task: ``"lp"`` (links), ``"nc"`` (classes of nodes), ``"gc"`` (classes of graphs) or ``"embed"`` (distances
+            that reconstruct all links). Default: ``"lp"``, or ``"gc"`` for a collection.
+        closure: With ``task="embed"``, whether to embed the transitive closure of a hierarchy.
         features, labels, weights, directed, columns, header, unlinked: As for ``load_graph``.
         root: The folder of named datasets.
         model, dim, layers, epochs, lr, batch_size, fanout, workers, protocol, seed, device: As the flags of
@@ -105,13 +107,16 @@ def train(
     graph, loaded = _described(data, features, labels, weights, directed, columns, header, unlinked)
     flags = sections_of(
         graph, [named_setting(name, value, f"settings {name}={value}") for name, value in (settings or {}).items()],
-        seed, task=task, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs, lr=lr, device=device,
-        batch_size=batch_size, fanout=_joined(fanout, int), workers=workers,
+        seed, task=task, closure=closure, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs,
+        lr=lr, device=device, batch_size=batch_size, fanout=_joined(fanout, int), workers=workers,
     )  # fmt: skip
     flags["search"] = search
     choice = None if loaded is None else GraphChoice({"memory": True}, loaded=loaded)
     experiment = read_experiment(flags, _path(config), choice, "train()")
     opened = open_graph(experiment.graph, _path(root))
+    note = experiment.task.warning(opened) if hasattr(experiment.task, "warning") else None
+    if note is not None:
+        warnings.warn(note, DataWarning, stacklevel=2)
     progress = _Progress(experiment) if verbose else None
     run = run_experiment(
         experiment, opened, _path(out), force=force, tensorboard=tensorboard,

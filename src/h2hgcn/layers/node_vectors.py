@@ -15,6 +15,9 @@ from h2hgcn.layers.feature_linear import FeatureLinear, feature_dropout
 # Nickel and Kiela (2017, section 3.1) begin this close to the origin, in each coordinate.
 _START = 1e-3
 
+# Near the origin, where all points see each other, but far enough apart for the first steps to differ.
+_TANGENT_START = 0.1
+
 
 class NodeVectors(nn.Module):
     """A learnt Euclidean vector for each node of one graph, of length about 1 at the start.
@@ -164,6 +167,22 @@ class NodePoints(nn.Module):
     def tangents(self) -> Tensor:
         """The vectors at the origin that lead to the points."""
         return lorentz.log_origin(poincare.to_lorentz(self.weight))
+
+
+class NodeTangents(NodeVectors):
+    """Points of the hyperboloid ``(num_nodes, dim + 1)``: the exponential map of a learned tangent vector of each node.
+
+    Unlike ``NodePoints``, they need no Riemannian optimizer and may lie at any radius.
+    """
+
+    def __init__(self, num_nodes: int, dim: int) -> None:
+        super().__init__(num_nodes, dim)
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.weight, std=_TANGENT_START)
+
+    def forward(self, nodes: Tensor | slice | None = None, adjacency: Adjacency | None = None) -> Tensor:
+        return lorentz.exp_origin(super().forward(nodes, adjacency))
 
 
 def check_num_nodes(num_nodes: Any) -> int:

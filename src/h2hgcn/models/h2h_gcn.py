@@ -54,6 +54,7 @@ class H2HGCN(Pretrained):
     name = "h2h-gcn"
     summary = "orthonormal maps, Einstein midpoints and activations on the hyperboloid"
     paper = "Dai et al. 2021, A Hyperbolic-to-Hyperbolic Graph Convolutional Network"
+    tasks = ("lp", "nc", "gc", "embed")
     space: Space = "lorentz"
 
     def __init__(

@@ -1,10 +1,10 @@
 """Shallow embeddings: a learnt vector for each node, whatever its features."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
-from h2hgcn.layers.node_vectors import NodePoints, NodeVectors, check_rows
+from h2hgcn.layers.node_vectors import NodePoints, NodeTangents, NodeVectors, check_rows
 from h2hgcn.layers.spaces import Space
 from h2hgcn.models.pretrained import Pretrained
 
@@ -12,9 +12,10 @@ from h2hgcn.models.pretrained import Pretrained
 class ShallowEncoder(Pretrained):
     """A learnt vector or point for each node, whatever its features."""
 
-    tasks = ("lp", "nc")
+    tasks = ("lp", "nc", "embed")
     inductive = False
     nodes_of: ClassVar[type[NodeVectors | NodePoints]]
+    nodes: NodeVectors | NodePoints
 
     def __init__(self, in_features: int, dim: int, *, num_nodes: int) -> None:
         super().__init__()
@@ -57,6 +58,8 @@ class ShallowHyperbolic(ShallowEncoder):
     Args:
         in_features: Number of features of a node, which do not matter.
         dim: Dimension of the ball.
+        points: What is learned: ``"ball"``, points of the ball, by a Riemannian optimizer; or ``"tangent"``, tangent
+            vectors at the origin of the hyperboloid, by Adam, whose points are not kept within a radius.
         num_nodes: Number of nodes of the graph.
     """
 
@@ -65,3 +68,14 @@ class ShallowHyperbolic(ShallowEncoder):
     paper = "Nickel and Kiela 2017, Poincaré Embeddings for Learning Hierarchical Representations"
     space: Space = "ball"
     nodes_of = NodePoints
+
+    def __init__(
+        self, in_features: int, dim: int, points: Literal["ball", "tangent"] = "ball", *, num_nodes: int
+    ) -> None:
+        if points not in ("ball", "tangent"):
+            raise ValueError(f"points={points!r} is not known; use 'ball' or 'tangent'")
+        super().__init__(in_features, dim, num_nodes=num_nodes)
+        self.config["points"] = points
+        if points == "tangent":
+            self.space = "lorentz"
+            self.nodes = NodeTangents(num_nodes, dim)

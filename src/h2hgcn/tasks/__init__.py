@@ -1,14 +1,18 @@
 """Tasks: what is predicted, the loss, the metrics, and which of them selects."""
 
+from typing import Any
+
 from h2hgcn.tasks.baselines import link_baselines
+from h2hgcn.tasks.embedding import Embedding
 from h2hgcn.tasks.graph_classification import GraphClassification
 from h2hgcn.tasks.link_prediction import LinkPrediction
 from h2hgcn.tasks.node_classification import NodeClassification
 
-TASKS: dict[str, type[LinkPrediction] | type[NodeClassification] | type[GraphClassification]] = {
+TASKS: dict[str, type[Any]] = {
     "lp": LinkPrediction,
     "nc": NodeClassification,
     "gc": GraphClassification,
+    "embed": Embedding,
 }
 
-__all__ = ["TASKS", "GraphClassification", "LinkPrediction", "NodeClassification", "link_baselines"]
+__all__ = ["TASKS", "Embedding", "GraphClassification", "LinkPrediction", "NodeClassification", "link_baselines"]

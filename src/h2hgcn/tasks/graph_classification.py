@@ -51,6 +51,10 @@ class GraphClassification:
     """
 
     name: ClassVar[str] = "gc"
+    title: ClassVar[str] = "graph classification"
+    items: ClassVar[str] = "graphs"
+    parts: ClassVar[tuple[str, ...]] = ("val", "test")
+    batch_rule: ClassVar[str] = "graph classification takes its batches from task.batch_size"
 
     fold: int = 0
     num_folds: int = 10
@@ -113,6 +117,7 @@ class GraphProblem:
         self.data = data
         self.split = split
         self.selection_metric: str = task.selection
+        self.plan = "batches of graphs"
         self.num_items = len(split.train)
         self.num_classes = int(data.num_classes)
         self.in_features = int(data.num_node_features)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, EdgeSplit, split_edges
+from h2hgcn.datasets.inspection.blocks import bridge_share
 from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs, contains
 from h2hgcn.datasets.splits.splits import Protocol
 from h2hgcn.layers import prepare_adjacency
@@ -29,6 +30,9 @@ from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.sampling import Sampling, batch_random
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
+
+# The fraction of bridges from which on a graph is a tree rather than a graph to predict links of.
+_MOSTLY_BRIDGES = 0.5
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,9 @@ class LinkPrediction:
 
     name: ClassVar[str] = "lp"
     earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric"}
+    title: ClassVar[str] = "link prediction"
+    items: ClassVar[str] = "links"
+    parts: ClassVar[tuple[str, ...]] = ("val", "test")
 
     val: float = 0.05
     test: float = 0.1
@@ -87,6 +94,18 @@ class LinkPrediction:
                     "use a larger graph, or other shares"
                 )
         return LinkProblem(replace(self, decoder=decoder_for(data, self.decoder)), data, split)
+
+    def warning(self, data: Any) -> str | None:
+        """Why held-out links of a graph cannot be predicted, and what to do instead: it is a tree, or nearly so."""
+        if not getattr(data, "structural", False):
+            return None
+        share = bridge_share(data.edge_index, data.num_nodes)
+        if share <= _MOSTLY_BRIDGES:
+            return None
+        return (
+            f"{share:.0%} of the edges are bridges and there are no features, so a held-out link often ends at a node "
+            "that nothing else is known of; use --task embed to embed the graph with all its edges, or give --features"
+        )
 
     def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
         """The model of this task on an encoder, its scaling still to be loaded."""

@@ -61,6 +61,9 @@ class NodeClassification:
 
     name: ClassVar[str] = "nc"
     earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric"}
+    title: ClassVar[str] = "node classification"
+    items: ClassVar[str] = "nodes"
+    parts: ClassVar[tuple[str, ...]] = ("val", "test")
 
     val: float | None = None
     test: float | None = None

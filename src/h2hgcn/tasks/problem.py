@@ -35,9 +35,16 @@ class Model(nn.Module):
 
 
 class Task(Protocol):
-    """Settings of a task, and what can be made of them."""
+    """Settings of a task, and what can be made of them.
+
+    ``items`` are what it trains on, in the plural. The first of ``parts`` selects the epoch, the last is reported: val
+    and test, or one part that is both where nothing is held out.
+    """
 
     name: ClassVar[str]
+    title: ClassVar[str]
+    items: ClassVar[str]
+    parts: ClassVar[tuple[str, ...]]
 
     def bind(self, data: Any) -> "Problem":
         """The task on given data, split."""
@@ -51,7 +58,8 @@ class Problem(Protocol):
 
     ``num_nodes`` are those that an encoder gets at once, about. Those of one graph have it as ``graph``, on the CPU,
     say how many links or nodes they train on (``num_items``), draw batches of it if they are given a ``sampling``, and
-    ``renumber`` its nodes for training.
+    ``renumber`` its nodes for training. Others say what a step sees (``plan``), and their task why it cannot be sampled
+    (``batch_rule``).
     """
 
     task: Any
@@ -82,7 +90,7 @@ class Problem(Protocol):
         """The loss of one batch, to be minimised."""
 
     def evaluate(self, model: Model, part: str) -> Metrics:
-        """All metrics on ``"val"`` or ``"test"``, of a model in evaluation mode."""
+        """All metrics on one of the task's ``parts``, of a model in evaluation mode."""
 
     def points(self, model: Model) -> Tensor:
         """The embedding: a point for each node, or for each graph of a collection."""

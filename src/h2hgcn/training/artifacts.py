@@ -69,7 +69,7 @@ def write_report_of(run: "Run", path: Path) -> None:
     name = config["data"].get("dataset") or getattr(data, "name", None) or "a graph"
     write_report(
         path,
-        f"{config['model']['name']}: {_TASKS[run.task.name]} on {name}",
+        f"{config['model']['name']}: {run.task.title} on {name}",
         _settings(config),
         result["metrics"],
         run.history,
@@ -79,7 +79,7 @@ def write_report_of(run: "Run", path: Path) -> None:
         trivial,
         [*result.get("doubts", ()), *(getattr(data, "notes", None) or ())],
         ids=ids_of(data),
-        selected_by=f"val_{selection}",
+        selected_by=f"{run.task.parts[0]}_{selection}",
         best_epoch=result["best_epoch"],
     )
 
@@ -88,6 +88,3 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
     """What was set, without what was found out."""
     shown = {part: value for part, value in config.items() if part not in ("facts", "versions", "format")}
     return shown | {"data": {key: value for key, value in config["data"].items() if key != "fingerprint"}}
-
-
-_TASKS = {"lp": "link prediction", "nc": "node classification", "gc": "graph classification"}

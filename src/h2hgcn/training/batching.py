@@ -63,7 +63,7 @@ def plan_batches(
             raise DataError("several processes share batches of one graph, which this task or model has not; use one")
         sampling = Sampling(problem.num_items, (ALL_NEIGHBORS,) * len(_fanout(settings, encoder)), settings.workers)
     if problem.num_items < ranks.size:
-        raise DataError(f"{problem.num_items} {_ITEMS[problem.task.name]} cannot be shared by {ranks.size} processes")
+        raise DataError(f"{problem.num_items} {problem.task.items} cannot be shared by {ranks.size} processes")
     sampling = replace(sampling, rank=ranks.rank, ranks=ranks.size)
     return plan._replace(sampling=sampling, reason=f"{plan.reason}, by {ranks.size} processes")
 
@@ -71,8 +71,9 @@ def plan_batches(
 def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim: int) -> Plan:
     graph = getattr(problem, "graph", None)
     if graph is None:
-        _check_no_sampling(settings, "graph classification takes its batches from task.batch_size")
-        return Plan(None, "batches of graphs")
+        other: Any = problem
+        _check_no_sampling(settings, other.task.batch_rule)
+        return Plan(None, other.plan)
     if not getattr(encoder, "inductive", True):
         _check_no_sampling(settings, "this model has a vector for each node and no neighbourhoods to sample")
         return Plan(None, "the whole graph at every step")
@@ -80,7 +81,7 @@ def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim:
     entries, numbers = len(graph.col), problem.num_nodes * dim
     size = f"{entries:,} entries of the adjacency and {numbers:,} numbers of the embedding"
     limit = f"{LARGE_GRAPH:,} and {LARGE_EMBEDDING:,}"
-    count, what = problem.num_items, _ITEMS[problem.task.name]
+    count, what = problem.num_items, problem.task.items
     batch_size = settings.batch_size
     if batch_size == "full":
         return Plan(None, "the whole graph at every step")
@@ -105,9 +106,6 @@ def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim:
 def automatic_size(count: int) -> int:
     """How many of ``count`` links or nodes "auto" takes for a batch."""
     return min(count, max(-(-count // _AUTO_BATCHES), _LEAST_BATCH))
-
-
-_ITEMS = {"lp": "links", "nc": "nodes"}
 
 
 def _check_no_sampling(settings: TrainingSettings, why: str) -> None:

@@ -32,7 +32,7 @@ def build_model(
             built = problem.build(_encoder(model, problem))
         except (ValueError, TypeError) as error:
             raise DataError(f"the model cannot be made: {error}") from error
-    if node_vectors_of(built.encoder) is not None and not hasattr(problem, "graph"):
+    if node_vectors_of(built.encoder) is not None and problem.task.items == "graphs":
         raise DataError("node vectors belong to the nodes of one graph; leave node_vectors out for a collection")
     problem.to(device)
     return built.to(device, settings.torch_dtype())
@@ -48,6 +48,8 @@ def make_encoder(factory: EncoderFactory, in_features: int, num_nodes: int | Non
 
 
 def _encoder(model: Any, problem: Problem) -> nn.Module:
+    if model is None and hasattr(problem.task, "default_encoder"):
+        model = problem.task.default_encoder
     if model is None:
         return H2HGCN(problem.in_features, DEFAULT_DIM)
     if not isinstance(model, nn.Module) and not callable(model):

@@ -79,7 +79,7 @@ def fit(
     if tensorboard:
         check_tensorboard(folder)
     if isinstance(task, type) or not hasattr(task, "bind"):
-        raise DataError(f"task is {task!r}; pass LinkPrediction(), NodeClassification() or GraphClassification()")
+        raise DataError(f"task is {task!r}; pass LinkPrediction(), NodeClassification(), ... of h2hgcn.tasks")
     data = as_collection(data)
     if is_graph(data) and getattr(data, "node_ids", None) is not None:
         NodeNames(data)  # the embedding is written with them in the end
@@ -230,7 +230,7 @@ def _result_of(state: TrainingState, problem: Problem, model: Model) -> dict[str
     return {
         "finished": False,
         "selection": problem.selection_metric,
-        "metrics": {"val": state.best},
+        "metrics": {problem.task.parts[0]: state.best},
         "trivial": None,
         "best_epoch": state.best_epoch,
         "epochs": state.epoch,
@@ -243,10 +243,12 @@ def _result_of(state: TrainingState, problem: Problem, model: Model) -> dict[str
 
 def _tested(run: Run) -> dict[str, Any]:
     """The result of a finished run, with the test part, the baselines and warnings."""
-    metrics, skipped = run.problem.baselines("test")
+    selecting, reported = run.task.parts[0], run.task.parts[-1]
+    metrics, skipped = run.problem.baselines(reported)
+    tested = {} if reported == selecting else {reported: evaluate(run.problem, run.model, reported)}
     run.result |= {
         "finished": True,
-        "metrics": run.metrics | {"test": evaluate(run.problem, run.model, "test")},
+        "metrics": run.metrics | tested,
         "trivial": {name: values[run.result["selection"]] for name, values in metrics.items()},
     }
     notes = [f"the baseline {name} was skipped: {reason}" for name, reason in skipped.items()]

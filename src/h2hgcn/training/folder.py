@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DamagedRunError, DataError, PlaceError
 from h2hgcn.models.pretrained import read_config
+from h2hgcn.tasks import TASKS
 from h2hgcn.training.older_runs import completed
 
 # Raised when the meaning of a file changes.
@@ -228,7 +229,9 @@ def _check_result(result: Any) -> None:
     for name, kind in _RESULT_KINDS.items():
         if name not in result or not isinstance(result[name], kind):
             raise ValueError(f"{name!r} is missing or of another kind")
-    for part in ("val", "test"):
+    kinds = [task.parts for task in TASKS.values()]
+    parts = next((parts for parts in kinds if not result["metrics"].keys().isdisjoint(parts)), kinds[0])
+    for part in parts:
         metrics = result["metrics"].get(part)
         if not isinstance(metrics, dict) or not isinstance(metrics.get(result["selection"]), int | float):
             raise ValueError(f"it has no {part} {result['selection']}")

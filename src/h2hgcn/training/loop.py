@@ -26,8 +26,8 @@ class NonFiniteLossError(NonFiniteError):
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What there is to say after an epoch. ``val`` is None where validation was not due; ``selection`` is the metric
-    that selects.
+    """What there is to say after an epoch. ``val`` are the metrics on the ``part`` that selects, None where they were
+    not due; ``selection`` is the metric that selects.
     """
 
     epoch: int
@@ -36,10 +36,11 @@ class EpochReport:
     lr: float
     seconds: float
     selection: str
+    part: str = "val"
 
     def to_dict(self) -> dict[str, Any]:
         row = {"epoch": self.epoch, "loss": self.loss, "lr": self.lr, "seconds": round(self.seconds, 4)}
-        return row if self.val is None else row | {"val": self.val}
+        return row if self.val is None else row | {self.part: self.val}
 
 
 def train(
@@ -57,6 +58,7 @@ def train(
 
     Nothing but the seed, the number of the epoch, the weights and the optimisers' state decides on an epoch.
     """
+    part = problem.task.parts[0]
     rates = [group["lr"] for group in optimizer.param_groups]
     device = next(model.parameters()).device
     while not is_over(state, settings) and not ranks.from_first(should_stop):
@@ -69,7 +71,7 @@ def train(
                 random = epoch_random(seed, state.epoch)
                 loss = run_epoch(problem, model, optimizer, settings, problem.batches(random), ranks)
             due = (state.epoch + 1) % settings.eval_every == 0 or state.epoch + 1 == settings.epochs
-            val = ranks.from_first(lambda: evaluate(problem, model, "val")) if due else None
+            val = ranks.from_first(lambda: evaluate(problem, model, part)) if due else None
         state.epoch += 1
         if val is not None:
             state.improve(val, problem.selection_metric, model)
@@ -77,7 +79,7 @@ def train(
             state.stopped_early = settings.patience is not None and waited >= settings.patience
         seconds = time.perf_counter() - start
         state.seconds += seconds
-        after_epoch(EpochReport(state.epoch, loss, val, settings.lr * factor, seconds, problem.selection_metric))
+        after_epoch(EpochReport(state.epoch, loss, val, settings.lr * factor, seconds, problem.selection_metric, part))
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
         group["lr"] = rate
 

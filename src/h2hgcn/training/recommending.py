@@ -57,7 +57,7 @@ def recommend_links_of(
     numbers = np.arange(len(names.ids)) if nodes is None else names.numbers(nodes).reshape(-1)
     space = coordinates_of(run.model.encoder)
     vectors = vectors_of(run.embeddings.numpy(), space)
-    edges, euclidean = run.data.edge_index.numpy(), space == "euclidean"
+    edges, euclidean = run.links.numpy(), space == "euclidean"
     way, rank = run.link_order(direction)
     options: dict[str, Any] = {"euclidean": euclidean, "direction": way, "rank": rank}
     search = _search(run, vectors, index or ("exact" if len(names.ids) < LARGE else "hnsw"), edges, options, say)

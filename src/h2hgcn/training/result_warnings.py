@@ -31,7 +31,6 @@ _MANY_UNANSWERABLE = 0.1
 
 _UNRELIABLE = "do not rely on its predictions"
 _PARTS = (("val", "validation"), ("test", "test"))
-_ITEMS = {"lp": "links", "nc": "nodes", "gc": "graphs"}
 
 
 def warnings_about(run: "Run") -> list[str]:
@@ -41,7 +40,7 @@ def warnings_about(run: "Run") -> list[str]:
     found += [*_unanswerable(run), *_small_parts(run.problem)]
     if result["best_epoch"] == 1 and result["epochs"] > 1:
         found.append("the first epoch was the best on validation data, so the model has hardly learned")
-    return found
+    return [*found, *getattr(run.problem, "notes", ())]
 
 
 def serious_warnings(result: dict[str, Any]) -> list[str]:
@@ -103,7 +102,7 @@ def _missing_classes(run: "Run") -> Iterator[str]:
     if run.problem.num_classes is None:
         return
     truth, predicted = run.problem.classes(run.model, "test")  # type: ignore[attr-defined]
-    items = _ITEMS[run.task.name]
+    items = run.task.items
     names: list[str] = run.config["facts"]["classes"]
     if len(np.unique(truth)) > 1 and len(np.unique(predicted)) == 1:
         yield f"all test {items} get the class {names[predicted[0]]!r}: {_UNRELIABLE}; {_class_advice(run)}"
@@ -140,4 +139,4 @@ def _small_parts(problem: Any) -> Iterator[str]:
     for part, name in _PARTS if problem.split is not None else ():  # a task may hold nothing out
         count = len(getattr(problem.split, part))
         if count < _FEW:
-            yield f"the {name} part has {count} {_ITEMS[problem.task.name]} only: its metrics are coarse"
+            yield f"the {name} part has {count} {problem.task.items} only: its metrics are coarse"

@@ -69,8 +69,9 @@ class RecommendedLinks(list[Recommendation]):
 class Run:
     """What ``fit`` returns and ``load_run`` reads: the selected weights, metrics, embeddings and predictions.
 
-    ``metrics`` has ``"val"`` and ``"test"``, ``history`` one entry an epoch, ``config`` what ``config.toml`` holds,
-    ``result`` what ``result.json`` holds. A run that was interrupted has no test metrics, and ``finished`` is False.
+    ``metrics`` has ``"val"`` and ``"test"``, or the other ``parts`` of its task, ``history`` one entry an epoch,
+    ``config`` what ``config.toml`` holds, ``result`` what ``result.json`` holds. A run that was interrupted has no test
+    metrics, and ``finished`` is False.
     """
 
     def __init__(
@@ -154,10 +155,18 @@ class Run:
         pandas = _pandas()
         return pandas.DataFrame(self.embeddings.numpy(), pandas.Index(self.nodes.tolist(), name="id"), names)
 
-    def evaluate(self, part: str = "test") -> dict[str, float]:
-        """The metrics on ``"val"`` or ``"test"``, computed anew."""
-        if part not in ("val", "test"):
-            raise DataError(f"part={part!r} is not known; use 'val' or 'test'")
+    @property
+    def links(self) -> Tensor:
+        """Links ``(2, k)`` that need not be recommended: those of the graph, or of the closure that was learned."""
+        links: Tensor = getattr(self.problem, "learned_links", self.data.edge_index)
+        return links
+
+    def evaluate(self, part: str | None = None) -> dict[str, float]:
+        """The metrics on one of the task's ``parts``, ``"val"`` or ``"test"``, computed again; by default the last."""
+        parts = self.task.parts
+        part = parts[-1] if part is None else part
+        if part not in parts:
+            raise DataError(f"part={part!r} is not known; use {' or '.join(map(repr, parts))}")
         with self.threads(self.problem.num_nodes):
             return evaluate(self.problem, self.model, part)
 
@@ -170,6 +179,8 @@ class Run:
         """
         if self.task.name == "gc":
             return self._predict_graphs(what, self.data if data is None else data)
+        if self.task.name == "embed":
+            raise DataError("a run of --task embed has distances, no probabilities; use recommend, or embeddings")
         graph = self.data if data is None else data
         if graph is None:
             raise DataError("the run does not hold its graph; pass one: run.predict(..., data=graph)")
@@ -246,7 +257,7 @@ class Run:
         names = NodeNames(self.data)
         number, (way, rank) = int(names.numbers([node])[0]), self.link_order(direction)
         found = recommend_links(
-            self.embeddings.numpy(), self.data.edge_index.numpy(), number, k, space=coordinates_of(self.model.encoder),
+            self.embeddings.numpy(), self.links.numpy(), number, k, space=coordinates_of(self.model.encoder),
             name=names.ids[number].item(), direction=way, rank=rank,
         )  # fmt: skip
         pairs = np.array([[number, other] for other in found.nodes.tolist()])

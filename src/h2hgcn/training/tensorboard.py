@@ -28,7 +28,7 @@ class TensorBoardCurves:
 
     def add(self, report: EpochReport) -> None:
         values = {"train/loss": report.loss, "train/lr": report.lr}
-        values |= {f"val/{name}": value for name, value in (report.val or {}).items()}
+        values |= {f"{report.part}/{name}": value for name, value in (report.val or {}).items()}
         for name, value in values.items():
             self._writer.add_scalar(name, value, report.epoch)
 

@@ -1,0 +1,446 @@
+"""Embedding: distances that reconstruct all links of a graph, with nothing held out."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse as sp
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from h2hgcn.datasets.hierarchy import transitive_closure
+from h2hgcn.errors import DataError
+from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
+from h2hgcn.layers import prepare_adjacency
+from h2hgcn.layers.spaces import Space, as_lorentz, check_space
+from h2hgcn.models.shallow import ShallowHyperbolic
+from h2hgcn.options import conform, require
+from h2hgcn.tasks.baselines import Baselines
+from h2hgcn.tasks.edges import check_edges
+from h2hgcn.tasks.encoding import all_points, encoded
+from h2hgcn.tasks.features import node_features
+from h2hgcn.tasks.problem import Metrics, Model
+from h2hgcn.tasks.reconstruction import distortion_metrics, graph_distances, link_matrix, rank_metrics
+from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
+
+# Up to so many nodes a step compares each link with all nodes, and metrics are over all of them.
+ALL_PAIRS = 5_000
+
+# Nodes whose neighbors are ranked in larger graphs, and pairs of nodes that distortion is measured on.
+_RANKED_NODES = 1_000
+_MEASURED_PAIRS = 1 << 20
+_MEASURED_SOURCES = 256
+
+# Pairs that the loss looks at together: a few float64 arrays of this size stay in a core's cache.
+_BLOCK_ELEMENTS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Learns all links of a graph by their distances, and reports how well these reconstruct the graph.
+
+    The loss is the softmax ranking loss of Nickel and Kiela (2017, Eq. 6), both ways of a link: the other end of a link
+    should be nearer than all nodes that are not linked. Up to 5,000 nodes it is computed exactly, with all of these
+    nodes; in larger graphs at each step with a fresh sample of them and with nodes nearby, found by random splits.
+
+    Args:
+        closure: Embed the transitive closure of a directed acyclic graph: links between a node and all its ancestors.
+        temperature: Distances are divided by it. In hyperbolic space it takes the place of a curvature.
+        candidates: Number of nodes that a link is compared with at each step in graphs of more than 5,000 nodes, half
+            of them nearby.
+        sample_seed: Of the nodes and pairs that metrics of larger graphs are measured on.
+        scaling, feature_length: Of features, for encoders that use them; as in ``LinkPrediction``.
+    """
+
+    name: ClassVar[str] = "embed"
+    title: ClassVar[str] = "embedding"
+    items: ClassVar[str] = "links"
+    parts: ClassVar[tuple[str, ...]] = ("reconstruction",)
+    protocol: ClassVar[str] = "all links"
+    default_model: ClassVar[str] = "hyp"
+    batch_rule: ClassVar[str] = "a step of --task embed learns all links"
+
+    closure: bool = False
+    temperature: float = 0.125
+    candidates: int = 512
+    sample_seed: int = 1234
+    scaling: Scaling = "raw"
+    feature_length: float = 1.0
+
+    def __post_init__(self) -> None:
+        conform(self, "[task]")
+        require(self, "task", ("temperature", "feature_length"), lambda x: 0 < x < math.inf, "must be positive")
+        require(self, "task", ("candidates",), lambda n: n >= 1, "must be at least 1")
+
+    def bind(self, data: Any) -> "EmbeddingProblem":
+        """The task on a graph."""
+        check_edges(data)
+        if self.closure and not getattr(data, "directed", True):
+            raise DataError(
+                "the closure of a hierarchy needs directed edges, and this graph is undirected; load it with "
+                "--directed, or leave out --closure"
+            )
+        return EmbeddingProblem(self, data)
+
+    def default_encoder(self, in_features: int, num_nodes: int) -> nn.Module:
+        """The encoder of ``fit`` if none is given."""
+        return ShallowHyperbolic(in_features, 10, points="tangent", num_nodes=num_nodes)
+
+    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
+        """The model of this task on an encoder, its scaling still to be loaded."""
+        return self._model(encoder, in_features)
+
+    def _model(self, encoder: nn.Module, x: Any) -> Model:
+        return Model(FeatureScaling(self.scaling, x, self.feature_length), encoder, nn.Identity())
+
+
+class EmbeddingProblem:
+    """The embedding of a graph: its links, and what their reconstruction is measured with.
+
+    ``learned_links`` are the links that are learned, both ways; ``split`` is None, since nothing is held out.
+    """
+
+    selection_metric = "map"
+    num_classes = None
+    split = None
+
+    def __init__(self, task: Embedding, data: Any) -> None:
+        self.task = task
+        self.num_nodes = int(data.num_nodes)
+        self.sampling: Any = None
+        self.device = torch.device("cpu")
+        given = data.edge_index.cpu()
+        learned = given
+        if task.closure:
+            names = getattr(data, "node_ids", None)
+            learned = transitive_closure(given, self.num_nodes, None if names is None else list(names))
+        self.links = link_matrix(learned, self.num_nodes, directed=False)
+        if not self.links.nnz:
+            raise DataError("the graph has no edge between two nodes; there is nothing to embed")
+        self._edges = link_matrix(given, self.num_nodes, directed=False) if task.closure else self.links
+        self._ancestors = _ancestors(link_matrix(learned, self.num_nodes, directed=True)) if task.closure else None
+        counts = np.diff(self.links.indptr)
+        ends = np.stack([np.repeat(np.arange(self.num_nodes), counts), self.links.indices])
+        self.learned_links = torch.from_numpy(ends.astype(np.int64))
+        self._pairs = LinkPairs(self.learned_links, torch.from_numpy(self.links.indptr.astype(np.int64)))
+        self.x = node_features(data, task.name, self.learned_links)
+        self.in_features = self.x.shape[1]
+        self.features = ScaledFeatures(self.x)
+        self.adjacency = prepare_adjacency(self.learned_links, None, self.num_nodes)
+        random = np.random.RandomState(task.sample_seed)
+        self._ranked: NDArray[np.int64] | None = None
+        if self.num_nodes > ALL_PAIRS:
+            linked = np.flatnonzero(counts)
+            self._ranked = np.sort(random.permutation(linked)[:_RANKED_NODES])
+        sources = max(1, min(self.num_nodes, _MEASURED_SOURCES, _MEASURED_PAIRS // self.num_nodes))
+        self._distances = graph_distances(self._edges, np.sort(random.permutation(self.num_nodes)[:sources]))
+
+    @property
+    def num_items(self) -> int:
+        """Links that are learned, each counted once."""
+        return self.links.nnz // 2
+
+    @property
+    def plan(self) -> str:
+        """What a step of training sees."""
+        others = (
+            "all nodes" if self.num_nodes <= ALL_PAIRS else f"{self.task.candidates:,} nodes, nearby and random ones"
+        )
+        return f"all {self.num_items:,} links in every step, each compared with {others}"
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know of the metrics: what was measured on a sample."""
+        notes = []
+        if self._ranked is not None:
+            notes.append(
+                f"map and mean_rank are of a random sample of {len(self._ranked):,} of {self.num_nodes:,} nodes"
+            )
+        if len(self._distances.sources) < self.num_nodes:
+            notes.append(f"distortion is of the distances from {len(self._distances.sources):,} random nodes to all")
+        return notes
+
+    def to(self, device: torch.device | str) -> None:
+        self.features, self.adjacency = self.features.to(device), self.adjacency.to(device)
+        self._pairs = LinkPairs(*(part.to(device) for part in self._pairs))
+        self.device = torch.device(device)
+
+    def build(self, encoder: nn.Module) -> Model:
+        return self.task._model(encoder, self.x)
+
+    def batches(self, random: np.random.RandomState) -> Iterator["Sample | None"]:
+        """One batch: what links are compared with, None for all nodes."""
+        if self.num_nodes <= ALL_PAIRS:
+            yield None
+            return
+        half = min(max(1, self.task.candidates // 2), self.num_nodes)
+        nodes = torch.from_numpy(np.sort(random.choice(self.num_nodes, half, replace=False))).to(self.device)
+        yield Sample(nodes, half, int(random.randint(1 << 31)))
+
+    def loss(self, model: Model, batch: "Sample | None") -> Tensor:
+        points = encoded(model, self.features, self.adjacency)
+        scale = model.distance_scale / self.task.temperature
+        return ranking_loss(points, check_space(model.encoder.space), self._pairs, batch, scale)  # type: ignore[arg-type]
+
+    def points(self, model: Model) -> Tensor:
+        """The points of all nodes."""
+        return all_points(model, self.features, self.adjacency)
+
+    @torch.no_grad()
+    def evaluate(self, model: Model, part: str) -> Metrics:
+        """Reconstruction of all links.
+
+        Of a closure, ``ancestors_map`` and ``ancestors_mean_rank`` rank the ancestors of each node among all other
+        nodes, its descendants included, as Nickel and Kiela do; ``edges_map`` and ``edges_mean_rank`` rank its
+        neighbors along the edges that were given.
+        """
+        points, space = self.points(model), check_space(model.encoder.space)  # type: ignore[arg-type]
+        metrics = rank_metrics(points, space, self.links, self._ranked)
+        if self._ancestors is not None:
+            metrics |= _named("ancestors", rank_metrics(points, space, self._ancestors, self._ranked))
+            metrics |= _named("edges", rank_metrics(points, space, self._edges, self._ranked))
+        return metrics | distortion_metrics(points, space, self._distances)
+
+    def baselines(self, part: str) -> Baselines:
+        """None: nothing was held out that could be guessed."""
+        return Baselines({}, {})
+
+
+def _ancestors(closure: sp.csr_array) -> sp.csr_array:
+    """The links of a closure from a node to its ancestors, whichever way its edges pointed.
+
+    A node has at most as many ancestors as the hierarchy is deep, but the root has all nodes as descendants.
+    """
+    turned = closure.T.tocsr()
+    return turned if np.diff(turned.indptr).max() < np.diff(closure.indptr).max() else closure
+
+
+def _named(prefix: str, metrics: Metrics) -> Metrics:
+    return {f"{prefix}_{name}": value for name, value in metrics.items()}
+
+
+class LinkPairs(NamedTuple):
+    """Links both ways ``(2, k)``, sorted by their first node, and where the links of each node begin."""
+
+    ends: Tensor
+    starts: Tensor
+
+
+class Sample(NamedTuple):
+    """Nodes that stand for all, to be compared with every node; and how many nodes nearby each node is compared with,
+    found by random splits from ``seed``.
+    """
+
+    nodes: Tensor
+    nearby: int
+    seed: int
+
+
+def ranking_loss(
+    points: Tensor, space: Space, links: LinkPairs, sample: Sample | None = None, scale: Tensor | float = 1.0
+) -> Tensor:
+    """The mean over links ``(u, v)`` of ``-log(exp(-s·d(u, v)) / (exp(-s·d(u, v)) + Σ exp(-s·d(u, w))))``, the sum over
+    all nodes ``w`` that are neither ``u`` nor linked with it (Nickel and Kiela 2017, Eq. 6).
+
+    With a ``sample``, the sum is over a group of nodes near ``u``, plus an estimate for all others. ``s`` is ``scale``.
+    Memory is bounded: pairs are looked at by blocks of rows, in float64, and the gradient is computed with the loss.
+    """
+    points = points if space == "euclidean" else as_lorentz(points, space)
+    scale = torch.as_tensor(scale, dtype=torch.float64, device=points.device)
+    loss: Tensor = _RankingLoss.apply(points, scale, space == "euclidean", links, sample)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _Factors(NamedTuple):
+    """Points in float64 such that ``left @ right.T`` is half the squared chord, plus 1 in hyperbolic space, and
+    ``lifted``, a time (1 in Euclidean space) before the coordinates.
+    """
+
+    left: Tensor
+    right: Tensor
+    lifted: Tensor
+    flat: bool
+
+    @classmethod
+    def of(cls, points: Tensor, flat: bool) -> "_Factors":
+        space = (points if flat else points[:, 1:]).detach().double()
+        square, one = space.square().sum(1, keepdim=True), space.new_ones(len(space), 1)
+        if flat:
+            left, right = torch.cat([square / 2, one, space], 1), torch.cat([one, square / 2, -space], 1)
+            return cls(left, right, torch.cat([one, space], 1), flat)
+        time = (1 + square).sqrt()
+        lifted = torch.cat([time, space], 1)
+        return cls(lifted, torch.cat([time, -space], 1), lifted, flat)
+
+    def rows(self, chosen: Any) -> "_Factors":
+        return _Factors(self.left[chosen], self.right[chosen], self.lifted[chosen], self.flat)
+
+    def joined(self, others: "_Factors") -> "_Factors":
+        left, right, lifted = (torch.cat(pair) for pair in zip(self[:3], others[:3], strict=True))
+        return _Factors(left, right, lifted, self.flat)
+
+    def measure(self, product: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor]:
+        """Distances and, with ``q`` for the squared chord, ``1 / (2 ∂distance/∂q)``, from products, which are
+        overwritten; ``rounding`` is their size before cancellation. Below its noise a chord counts as the noise, so
+        that gradients stay bounded.
+        """
+        chord = product.mul_(2) if self.flat else product.sub_(1).mul_(2)
+        torch.maximum(chord, rounding.mul_(2 * INNER_PRODUCT_STEPS * torch.finfo(torch.float64).eps), out=chord)
+        chord.clamp_min_(torch.finfo(torch.float64).tiny)
+        if self.flat:
+            distance = chord.sqrt_()
+            return distance, distance.clone()
+        sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
+        return chord.mul_(0.5).add_(sinh).log1p_(), sinh
+
+    def sizes(self) -> Tensor:
+        """What the first factor contributes to a product before it cancels."""
+        return self.left[:, :2].sum(1) if self.flat else self.left[:, 0]
+
+
+class _RankingLoss(torch.autograd.Function):
+    """The loss and, in the same pass, its gradient: what is written in passing stays in cache."""
+
+    @staticmethod
+    def forward(ctx: Any, points: Tensor, scale: Tensor, flat: bool, links: LinkPairs, sample: Sample | None) -> Tensor:
+        s = float(scale)
+        factors, order = _Factors.of(points, flat), None
+        if sample is not None:
+            order = _nearby_order(factors.lifted[:, 1:] / factors.lifted[:, :1], sample)
+            factors, links, sample = factors.rows(order), *_reordered(links, sample, order)
+        (source, target), starts = links
+        drawn = factors if sample is None else factors.rows(sample.nodes)
+        place = _places(len(points), sample, points.device)
+        pull = torch.zeros_like(factors.lifted)  # Σ of weights of pairs times the lifted other point
+        drawn_pull = torch.zeros_like(drawn.lifted)
+        loss, scale_gradient = 0.0, 0.0
+        first, second = factors.rows(source), factors.rows(target)
+        length, slope = factors.measure((first.left * second.right).sum(1), first.sizes() * second.sizes())
+        weight = torch.empty_like(length)
+        size = max(1, _BLOCK_ELEMENTS // len(points)) if sample is None else sample.nearby
+        bounds = starts.tolist()
+        for begin in range(0, len(points), size):
+            end = min(begin + size, len(points))
+            own = slice(bounds[begin], bounds[end])
+            if own.start == own.stop:
+                continue
+            rows, block = source[own] - begin, factors.rows(slice(begin, end))
+            others = drawn if sample is None else block.joined(drawn)
+            product = block.left @ others.right.mT
+            distance, sinh = factors.measure(product, torch.outer(block.sizes(), others.sizes()))
+            force = distance * -s
+            if sample is None:
+                _exclude(force, rows, target[own])
+                _exclude(force, torch.arange(end - begin, device=force.device), place[begin:end])
+            else:
+                stretch = _exclude_sampled(force, rows, target[own], place, begin, starts[begin : end + 1])
+            top = force.amax(1, keepdim=True).clamp_min_(-_FAR)
+            force.sub_(top).exp_()
+            if sample is not None:  # nodes of the sample stand for all that are not nearby
+                force[:, end - begin :] *= stretch[:, None]
+            total = force.sum(1, keepdim=True)
+            log_sum = (top + total.log()).squeeze(1)
+            logit = log_sum[rows] + s * length[own]
+            loss += float(F.softplus(logit).sum())
+            weight[own] = logit.sigmoid()
+            row_weight = torch.zeros_like(log_sum).index_add_(0, rows, weight[own])
+            force.mul_(-row_weight[:, None] / total.clamp_min(torch.finfo(total.dtype).tiny))
+            scale_gradient += float(torch.dot(force.view(-1), distance.view(-1)))
+            force.div_(sinh)
+            pull[begin:end] += force @ others.lifted
+            if sample is None:
+                drawn_pull.addmm_(force.mT, block.lifted)
+            else:
+                near, far = force.split([end - begin, len(drawn.lifted)], 1)
+                pull[begin:end].addmm_(near.mT, block.lifted)
+                drawn_pull.addmm_(far.mT, block.lifted)
+        scale_gradient += float(torch.dot(weight, length))
+        weight = (weight / slope)[:, None]
+        pull.index_add_(0, source, weight * second.lifted).index_add_(0, target, weight * first.lifted)
+        if sample is None:
+            pull += drawn_pull
+        else:
+            pull.index_add_(0, sample.nodes, drawn_pull)
+        # ∂(squared chord)/∂x = 2(t'/t·x - x'), and the slope of a distance in it is 1/(2 sinh)
+        gradient = pull[:, :1] / factors.lifted[:, :1] * factors.lifted[:, 1:] - pull[:, 1:]
+        if order is not None:
+            gradient = torch.empty_like(gradient).index_copy_(0, order, gradient)
+        if not flat:
+            gradient = F.pad(gradient, (1, 0))  # time follows from space
+        count = len(source)
+        ctx.save_for_backward((gradient * (s / count)).to(points.dtype), scale.new_tensor(scale_gradient / count))
+        return points.new_tensor(loss / count)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        points, scale = ctx.saved_tensors
+        return grad * points, grad * scale, None, None, None
+
+
+# Beyond all logits: the maximum over nobody.
+_FAR = 1e300
+
+
+def _nearby_order(coordinates: Tensor, sample: Sample) -> Tensor:
+    """Nodes in an order in which each run of ``sample.nearby`` lies close together: halved by a random direction, each
+    half by another, and so on.
+    """
+    count, size = len(coordinates), sample.nearby
+    depth = max(0, math.ceil(math.log2(count / size)))
+    directions = np.random.RandomState(sample.seed).normal(size=(depth, coordinates.shape[1]))
+    order = torch.arange(count, device=coordinates.device)
+    for level, direction in enumerate(torch.from_numpy(directions).to(coordinates)):
+        group = torch.arange(count, device=order.device) // (size << (depth - level))
+        by_height = (coordinates[order] @ direction).argsort()
+        order = order[by_height[group[by_height].argsort(stable=True)]]
+    return order
+
+
+def _reordered(links: LinkPairs, sample: Sample, order: Tensor) -> tuple[LinkPairs, Sample]:
+    """The same links and sample, with nodes numbered by their places in ``order``."""
+    place = torch.empty_like(order).index_copy_(0, order, torch.arange(len(order), device=order.device))
+    ends = place[links.ends]
+    ends = ends[:, ends[0].argsort(stable=True)]
+    starts = F.pad((links.starts[1:] - links.starts[:-1])[order].cumsum(0), (1, 0))
+    return LinkPairs(ends, starts), sample._replace(nodes=place[sample.nodes])
+
+
+def _places(num_nodes: int, sample: Sample | None, device: torch.device) -> Tensor:
+    """The place of each node among those that all are compared with, -1 for none."""
+    if sample is None:
+        return torch.arange(num_nodes, device=device)
+    places = torch.full((num_nodes,), -1, device=device)
+    places[sample.nodes] = torch.arange(len(sample.nodes), device=device)
+    return places
+
+
+def _exclude(logits: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Sets some logits to -inf; the number of them in each row."""
+    logits.view(-1)[rows * logits.shape[1] + columns] = -math.inf
+    return torch.bincount(rows, minlength=len(logits))
+
+
+def _exclude_sampled(
+    logits: Tensor, rows: Tensor, targets: Tensor, place: Tensor, begin: int, starts: Tensor
+) -> Tensor:
+    """Excludes links, the node itself, and nodes of the sample that are nearby anyway, from logits of the nodes from
+    ``begin`` on, first with each other and then with the sample; for each row, how many nodes one of the sample stands
+    for.
+    """
+    size = len(logits)
+    itself = torch.arange(size, device=logits.device)
+    near = (targets >= begin) & (targets < begin + size)
+    linked_near = _exclude(logits, rows[near], targets[near] - begin)
+    _exclude(logits, itself, itself)
+    twice = place[begin : begin + size]
+    twice = twice[twice >= 0] + size
+    logits[:, twice] = -math.inf
+    far = ~near & (place[targets] >= 0)
+    linked_far = _exclude(logits, rows[far], place[targets[far]] + size)
+    drawn = logits.shape[1] - size - len(twice) - linked_far
+    absent = len(place) - size - (starts[1:] - starts[:-1] - linked_near)
+    return torch.where(drawn > 0, absent / drawn.clamp_min(1), 0.0).to(logits.dtype)
