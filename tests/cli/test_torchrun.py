@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -49,12 +50,12 @@ def killed_job(folder):
     return words
 
 
-def two_processes(folder, run, monkeypatch, *options):
+def two_processes(folder, run, monkeypatch, *options, command=TRAIN):
     """What the first of two processes says, which is this one; the second is started without torchrun."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    arguments = [*TRAIN, "--out", str(folder), *options]
+    arguments = [*command, "--out", str(folder), *options]
     second = start(folder, ["-m", "h2hgcn", *arguments], RANK="1", **address)
     with monkeypatch.context() as patch:
         for name, value in ({"RANK": "0"} | address).items():
@@ -87,3 +88,18 @@ def test_two_processes_train_as_one_does_and_a_killed_job_goes_on(tmp_path, run,
     weights = [last_weights(tmp_path / name) for name in ("one", "two")]
     for name, values in weights[0].items():
         assert torch.allclose(values, weights[1][name], atol=1e-3), name
+
+
+def test_two_processes_choose_settings_together_and_share_node_vectors(tmp_path, run, monkeypatch):
+    edges = "".join(f"{a},{b}\n" for a in range(60) for b in (a + 1, a + 2, (7 * a) % 60) if a != b)
+    (tmp_path / "my.csv").write_text("source,target\n" + edges)
+    command = [
+        "train", "--edges", str(tmp_path / "my.csv"), "--search", "fast", "--epochs", "3", "--dim", "4",
+        "--batch-size", "50", "--set", "model.node_vectors=true", "--set", "model.vector_dropout=0",
+        "--set", "model.dropout=0", "--set", "model.feature_dropout=0", "--set", "training.threads=1", "--json",
+    ]  # fmt: skip
+    two_processes(tmp_path / "two", run, monkeypatch, command=command)
+    assert run(*command, "--out", "one").returncode == 0
+    one, two = (tomllib.loads((tmp_path / name / "config.toml").read_text())["search"] for name in ("one", "two"))
+    assert one == two
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-3)

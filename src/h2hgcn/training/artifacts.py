@@ -85,6 +85,16 @@ def write_report_of(run: "Run", path: Path) -> None:
 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
-    """What was set, without what was found out."""
+    """What was set, without what was found out; of a search, its candidates with their validation scores."""
     shown = {part: value for part, value in config.items() if part not in ("facts", "versions", "format")}
+    if "search" in config:
+        shown["search"] = {"chosen": config["search"]["chosen"], **_candidates(config["search"]["candidates"])}
     return shown | {"data": {key: value for key, value in config["data"].items() if key != "fingerprint"}}
+
+
+def _candidates(candidates: list[dict[str, Any]]) -> dict[str, str]:
+    """How far each candidate of a search came, in words."""
+    return {
+        one["name"]: f"failed: {one['failed']}" if "failed" in one else f"{one['score']:.4f} ({one['epochs']} epochs)"
+        for one in candidates
+    }
