@@ -41,7 +41,7 @@ def _setting(task: str, name: str) -> Sections:
     return {"task": {**messages, **of_task}, "model": model, "training": training}
 
 
-FAST, SLOW, EVEN = {"lr": 0.03}, {"lr": 0.01, "vector_lr": 0.003}, {"lr": 0.01}
+FAST, EVEN = {"lr": 0.03}, {"lr": 0.01}
 TERMS = {"decoder": "popularity"}
 
 LINKS: dict[str, _Setting] = {
@@ -104,14 +104,25 @@ NODES: dict[str, _Setting] = {
     "both-1-norm": (NORM, {**BOTH, "num_layers": 1, "max_tangent_norm": 2.0, "feature_dropout": 0.5}, {"lr": 0.01}),
     "vectors-1-links": ({**NORM, "link_weight": 1.0}, {**VECTORS, "num_layers": 1, "max_tangent_norm": 2.0}, EVEN),
     "vectors-2-links": ({**NORM, "link_weight": 1.0}, {**VECTORS, "max_tangent_norm": 2.0}, {"lr": 0.01}),
-    "vectors-2-norm": (NORM, {**VECTORS, "max_tangent_norm": 2.0}, {"lr": 0.01}),
     "vectors-2-strong-links": ({**NORM, "link_weight": 10.0}, {**VECTORS, "max_tangent_norm": 2.0}, {"lr": 0.01}),
-    "vectors-3-links": ({**NORM, "link_weight": 1.0}, {**VECTORS, "num_layers": 3, "max_tangent_norm": 2.0}, EVEN),
+    "vectors-1-strong-links": (
+        {**NORM, "link_weight": 10.0}, {**VECTORS, "num_layers": 1, "max_tangent_norm": 2.0}, {"lr": 0.01}
+    ),
+    "vectors-2-stronger-links": ({**NORM, "link_weight": 30.0}, {**VECTORS, "max_tangent_norm": 2.0}, {"lr": 0.03}),
+    "both-2-strong-links": (
+        {**NORM, "link_weight": 10.0}, {**BOTH, "max_tangent_norm": 2.0, "feature_dropout": 0.5}, {"lr": 0.01}
+    ),
+    "both-1-strong-links": (
+        {**NORM, "link_weight": 10.0}, {**BOTH, "num_layers": 1, "max_tangent_norm": 2.0, "feature_dropout": 0.5},
+        {"lr": 0.01},
+    ),
+    "features-2-strong-links": (
+        {"link_weight": 10.0}, {"dropout": 0.3, "feature_dropout": 0.5}, {"lr": 0.01, "weight_decay": 0.001}
+    ),
     "vectors-2-dropout": (
         {**NORM, "link_weight": 1.0, "head_dropout": 0.5},
         {**VECTORS, "max_tangent_norm": 2.0, "vector_dropout": 0.5, "dropout": 0.3}, {"lr": 0.01},
     ),
-    "vectors-4-slow": ({**NORM, "link_weight": 0.1}, {**VECTORS, "num_layers": 4}, SLOW),
 }  # fmt: skip
 
 POOLS = {"lp": LINKS, "nc": NODES}

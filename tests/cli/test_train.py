@@ -1,6 +1,7 @@
 """``h2hgcn train``: what it says, writes, and does not write over."""
 
 import json
+import re
 import shutil
 
 from h2hgcn.cli.output import stderr
@@ -23,7 +24,9 @@ def test_a_run_says_what_it_learnt_and_where_it_is(run, files):
         assert f"runs/my-lp-h2h-gcn-seed0/{name}  " in result.stdout
     assert not stderr.is_terminal
     announced, *notes = result.stderr.splitlines()
-    assert announced == "h2h-gcn for lp on my, clean split, settings lp-h2h-gcn, to runs/my-lp-h2h-gcn-seed0"
+    wanted = r"h2h-gcn for lp on my, clean split, the best of \d+ settings, to runs/my-lp-h2h-gcn-seed0"
+    assert re.fullmatch(wanted, announced)
+    assert re.match(r"settings: \S+, best of \d+ on validation data \(", notes[0])
     assert "note: the test part has 8 links only: its metrics are coarse" in notes
 
 

@@ -154,9 +154,8 @@ def _say_plan(plan: str) -> None:
 
 def _announce(experiment: "Experiment", config: Path | None, folder: Path) -> None:
     count = len(experiment.candidates)
-    start = f"the best of {count}" if count > 1 else experiment.preset
-    sources = [str(source) for source in (start, config) if source]
-    known = f", settings {', then '.join(sources)}" if sources else ""
+    sources = [str(source) for source in (experiment.preset, config) if source]
+    known = f", the best of {count} settings" if count > 1 else f", settings {', then '.join(sources)}"
     stderr.print(
         f"{experiment.model_name} for {experiment.task.name} on {experiment.graph.name}, {_split(experiment.task)}"
         f"{known}, to {folder}",

@@ -89,10 +89,12 @@ def choose_settings(
     if len(experiment.candidates) < 2:
         return experiment, None
     ranks = Ranks() if ranks is None else ranks
-    search = ranks.from_first(lambda: _search(experiment, data, folder, force, on_search, should_stop))
-    if search is None:
+    begun, search = ranks.from_first(lambda: _search(experiment, data, folder, force, on_search, should_stop))
+    if search is not None:
+        return experiment.candidates[search.chosen], search
+    if begun is None:
         raise SearchStopped
-    return experiment.candidates[search.chosen], search
+    return experiment.candidates.get(begun, experiment), None
 
 
 def _search(
@@ -102,15 +104,18 @@ def _search(
     force: bool,
     on_search: OnSearch,
     should_stop: Callable[[], bool],
-) -> Search | None:
+) -> tuple[str | None, Search | None]:
+    """A search; or else the name of what was chosen for a run in the folder that has other candidates, data or seed,
+    which ``fit`` refuses and says why; or nothing, if the search was stopped.
+    """
     candidates = experiment.candidates
     whole = not is_graph(data) or data.edge_index.shape[1] <= 2 * LARGE
     part = data if whole else connected_part(data, LARGE, experiment.seed)
     rungs = _rungs(experiment, part)
     key = _key(candidates, data, rungs)
-    known = None if folder is None or force else _known(folder, key)
-    if known is not None:
-        return known
+    if folder is not None and not force and (folder / "config.toml").exists():
+        section = RunFolder(folder).read_config().get("search", {})
+        return section.get("chosen", ""), _known(section, key)
     total, done = _total(len(candidates), rungs), 0
 
     def on_epoch(name: str) -> None:
@@ -124,8 +129,8 @@ def _search(
     with _workplace(folder, force, key) as place:
         standings = race(racing, part, experiment.seed, place, rungs, on_epoch, should_stop)
         if standings is None:
-            return None
-    return Search(experiment.search, standings[0].name, key, tuple(standings), not whole)
+            return None, None
+    return None, Search(experiment.search, standings[0].name, key, tuple(standings), not whole)
 
 
 def _rungs(experiment: Experiment, data: Any) -> tuple[int, ...]:
@@ -152,12 +157,9 @@ def _key(candidates: dict[str, Experiment], data: Any, rungs: tuple[int, ...]) -
     return hashlib.sha256(json.dumps([digests, fingerprint(data), rungs]).encode()).hexdigest()[:16]
 
 
-def _known(folder: Path, key: str) -> Search | None:
-    """The choice of a run that has begun in a folder, if it was made among the same candidates."""
-    if not (folder / "config.toml").exists():
-        return None
-    section = RunFolder(folder).read_config().get("search")
-    if not isinstance(section, dict) or section.get("key") != key:
+def _known(section: dict[str, Any], key: str) -> Search | None:
+    """The search that ``config.toml`` tells of, if it had the same candidates and data."""
+    if section.get("key") != key:
         return None
     standings = tuple(Standing(**row) for row in section["candidates"])
     return Search(section["mode"], section["chosen"], key, standings, section["sampled"])
