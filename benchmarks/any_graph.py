@@ -35,12 +35,11 @@ from graph_sources import GRAPHS, load
 from report import parser, publish
 from rivals import LINK_METHODS, NEEDS_FEATURES, NODE_METHODS, val_accuracy, val_auc
 
+import h2hgcn
 from h2hgcn.datasets import DataError, DataWarning
 from h2hgcn.datasets.graph_file import fingerprint
-from h2hgcn.experiments.config import read_experiment
 from h2hgcn.tasks import TASKS
 from h2hgcn.tasks.metrics import class_metrics, link_metrics
-from h2hgcn.training import fit
 
 OURS = "h2h-gcn"
 METHODS = {"lp": (OURS, *LINK_METHODS), "nc": (OURS, *NODE_METHODS)}
@@ -62,11 +61,9 @@ class Cell(NamedTuple):
 
 
 def train_default(data: Any, task: str, seed: int) -> Answer:
-    """The setting that the default chose, and its metrics by part."""
-    flags = {"data": {"edges": "graph.csv"}, "task": {"name": task, "split_seed": seed}, "training": {"threads": 1}}
-    experiment = read_experiment(flags)
-    run = fit(experiment.task, data, experiment.encoder, seed=seed, settings=experiment.settings)
-    return str(experiment.preset), run.result["metrics"]
+    """The settings that ``h2hgcn.train`` chose, and their metrics by part."""
+    run = h2hgcn.train(data, task, seed=seed, settings={"task.split_seed": seed, "training.threads": 1})
+    return run.config["search"]["chosen"], run.result["metrics"]
 
 
 def train_rival(problem: Any, task: str, method: str, seed: int) -> Answer:

@@ -124,11 +124,11 @@ def test_a_stopped_run_measures_what_is_missing(tmp_path):
 def test_the_default_and_the_rivals_have_the_same_split(links, monkeypatch):
     seen = []
 
-    def fit(task, data, *_, **__):
-        seen.append(task.bind(data).split)
-        return SimpleNamespace(result={"metrics": {}})
+    def run_experiment(experiment, data, *_, **__):
+        seen.append(experiment.task.bind(data).split)
+        return SimpleNamespace(result={"metrics": {}}, config={"search": {"chosen": ""}})
 
-    monkeypatch.setattr(any_graph, "fit", fit)
+    monkeypatch.setattr("h2hgcn.experiments.train.run_experiment", run_experiment)
     any_graph.train_default(graph_sources.load("les-miserables"), "lp", 0)
     np.testing.assert_array_equal(seen[0].test, links.split.test)
     np.testing.assert_array_equal(seen[0].test_neg, links.split.test_neg)

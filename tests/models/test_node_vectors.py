@@ -19,6 +19,7 @@ from h2hgcn.models.row_blocks import points_by_blocks
 from h2hgcn.training import load_run
 
 WITH_VECTORS = [name for name, kind in ENCODERS.items() if "node_vectors" in inspect.signature(kind).parameters]
+pytestmark = pytest.mark.filterwarnings("ignore::h2hgcn.errors.DataWarning")
 every_encoder = pytest.mark.parametrize("name", WITH_VECTORS)
 VECTORS = partial(H2HGCN, dim=4, node_vectors=True, vector_dropout=0.1)
 
@@ -163,3 +164,12 @@ def test_features_give_it_a_place():
     more = Data(x=graph.x[:5], edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=5)
     more.node_ids = np.array([0, 1, 2, 1000, 1001])
     assert run.encode(more).isfinite().all()
+
+
+def test_features_that_do_not_count_give_no_place():
+    graph = small_data()
+    run = small_fit(data=graph, model=partial(H2HGCN, dim=4, node_vectors=True, use_features=False))
+    more = Data(x=graph.x[:3], edge_index=torch.tensor([[0], [1]]), num_nodes=3)
+    more.node_ids = np.array([0, 1, 1000])
+    with pytest.raises(DataError, match="node 1000 is new and no path leads"):
+        run.encode(more)

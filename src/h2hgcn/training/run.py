@@ -214,10 +214,12 @@ class Run:
             raise DataError("the run does not hold its graph, by whose ids nodes are known; run its command again")
         ids = NodeNames(data).ids
         known = NodeNames(self.data).known(ids)
-        lost = np.flatnonzero(known < 0) if getattr(data, "structural", False) else np.empty(0, np.int64)
-        if len(lost):
+        by_features = getattr(self.model.encoder, "config", {}).get("use_features", True)
+        by_features = by_features and not getattr(data, "structural", False)
+        lost = np.flatnonzero(known < 0)
+        if len(lost) and not by_features:
             lost = lost[~reached_from(data.edge_index, known >= 0)[lost]]
-        if len(lost):
+        if len(lost) and not by_features:
             raise DataError(
                 f"node {ids[lost[0]]} is new and no path leads from it to a node of the training graph, so nothing "
                 "gives it a place; add its edges, or train with features"
