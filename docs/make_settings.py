@@ -18,7 +18,8 @@ _INTRODUCTION = """# Settings
 
 Every option of `[task]`, `[model]` and `[training]`, as a configuration file and `--set section.option=value` take
 them. `"none"` stands for nothing, where an option may be left out. Defaults are those of the code; the
-settings that the first line of `h2hgcn train` names, or the winner of its search, override them. Written by `python docs/make_settings.py > docs/settings.md`.
+settings that the first line of `h2hgcn train` names, or the winner of its search, override them. Written by
+`python docs/make_settings.py > docs/settings.md`.
 """
 
 
