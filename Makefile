@@ -5,7 +5,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 QUICKLY := --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test lint format build docs bench bench-scale clean
+.PHONY: demo test lint format build docs bench bench-any-graph bench-scale clean
 
 demo: .venv/installed
 	$(BIN)/h2hgcn train --out runs/demo --force
@@ -39,6 +39,13 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/data.py --threads 2 --markdown > docs/benchmarks/data.md
 	$(BIN)/python benchmarks/training.py --markdown > docs/benchmarks/training.md
 	$(BIN)/python benchmarks/explorer.py --markdown > docs/benchmarks/explorer.md
+	$(BIN)/python benchmarks/any_graph.py --markdown > docs/benchmarks/any_graph.md  # prints records, runs nothing
+
+# every method on every graph, five seeds: a few hours; stop it and run it again to resume
+bench-any-graph: .venv/installed
+	$(BIN)/pip install $(QUICKLY) -c constraints.txt -e ".[bench]"
+	$(BIN)/python benchmarks/any_graph.py > /dev/null
+	$(BIN)/python benchmarks/any_graph.py --markdown > docs/benchmarks/any_graph.md
 
 # graphs of up to ten million edges: an hour
 bench-scale: .venv/installed

@@ -17,8 +17,9 @@ from h2hgcn.training import TrainingSettings
 _INTRODUCTION = """# Settings
 
 Every option of `[task]`, `[model]` and `[training]`, as a configuration file and `--set section.option=value` take
-them. `"none"` stands for nothing, where an option may be left out. Defaults are those of the code; presets, which the
-first line of `h2hgcn train` names, go before them. Written by `python docs/make_settings.py > docs/settings.md`.
+them. `"none"` stands for nothing, where an option may be left out. Defaults are those of the code; the
+settings that the first line of `h2hgcn train` names, or the winner of its search, override them. Written by
+`python docs/make_settings.py > docs/settings.md`.
 """
 
 
@@ -41,7 +42,7 @@ def _section(title: str, target: Callable[..., Any]) -> str:
 
 def _default(value: Any) -> str:
     if value is inspect.Parameter.empty:
-        return "that of the preset"
+        return "set by the defaults of the task"
     return f"`{NONE}`" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
