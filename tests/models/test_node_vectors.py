@@ -154,7 +154,7 @@ def test_a_new_node_is_near_its_neighbors(run):
 
 
 def test_nothing_gives_a_place_to_a_node_without_edges_and_features(run):
-    with pytest.raises(DataError, match="node far is new and no path leads from it to a node of the training"):
+    with pytest.raises(DataError, match="node away is new and no path leads from it to a node of the training"):
         run.encode(load_graph([("n0", "n1"), ("far", "away")]))
 
 

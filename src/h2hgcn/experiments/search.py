@@ -26,10 +26,13 @@ from h2hgcn.training.race import Candidate, Standing, race
 from h2hgcn.training.ranks import Ranks
 
 # Edges up to which candidates are trained on the whole graph; of a larger one they see a connected part of this size.
-LARGE = 1 << 17
+LARGE = 1 << 15
 
 # Epochs that candidates have, by the number of edges that they are trained on; half of them go from one to the next.
 _RUNGS = {1 << 14: (40, 80, 160), LARGE: (20, 40, 80)}
+
+# The same for a collection of graphs, of which an epoch has many steps.
+_RUNGS_OF_COLLECTIONS = (10, 20, 40)
 
 # Nodes at most from which a part of a graph is grown.
 _STARTS = 100
@@ -137,8 +140,11 @@ def _rungs(experiment: Experiment, data: Any) -> tuple[int, ...]:
     longest = max(one.settings.epochs for one in experiment.candidates.values())
     if experiment.search == "thorough":
         return (longest,)
-    size = data.edge_index.shape[1] // 2 if is_graph(data) else 0
-    rungs = next((rungs for edges, rungs in _RUNGS.items() if size <= edges), _RUNGS[LARGE])
+    if is_graph(data):
+        size = data.edge_index.shape[1] // 2
+        rungs = next((rungs for edges, rungs in _RUNGS.items() if size <= edges), _RUNGS[max(_RUNGS)])
+    else:
+        rungs = _RUNGS_OF_COLLECTIONS
     return tuple(min(epochs, longest) for epochs in rungs)
 
 
