@@ -18,7 +18,7 @@ def terminal(monkeypatch):
 
 
 def test_it_shows_epoch_loss_metric_and_time(run, files, terminal):
-    result = run("train", "--edges", "my.csv", "--features", "x.csv", "--epochs", 3, "--json")
+    result = run("train", "--edges", "my.csv", "--features", "x.csv", "--epochs", 3, "--json", "--search", "none")
     shown = terminal.getvalue()
     assert result.returncode == 0, result.stderr
     assert "3/3" in shown

@@ -8,7 +8,7 @@ import pytest
 
 from h2hgcn.cli.stopping import StopAfterEpoch
 
-GRAPH = ("--edges", "my.csv", "--features", "x.csv")
+GRAPH = ("--edges", "my.csv", "--features", "x.csv", "--search", "none")
 
 
 def stop_after(monkeypatch, epochs):

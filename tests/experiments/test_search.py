@@ -62,6 +62,8 @@ def test_flags_hold_for_every_candidate(files):
         ({"data": {"edges": "my.csv"}}, "fast"),
         ({"data": {"dataset": "airport"}, "task": {"name": "lp"}}, "none"),  # published settings
         ({"data": {"dataset": "airport"}, "task": {"name": "lp", "protocol": "clean"}}, "fast"),
+        ({"data": {"dataset": "airport"}, "task": {"name": "nc"}}, "fast"),  # its usual split is the clean one
+        ({"data": {"dataset": "disease"}}, "none"),
         ({"data": {"dataset": "hyperbolic-10k"}}, "fast"),
     ],
 )

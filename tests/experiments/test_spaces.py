@@ -7,7 +7,7 @@ from h2hgcn.models import ENCODERS
 
 @pytest.mark.parametrize("model", sorted(ENCODERS))
 def test_every_model_has_a_space_for_its_tasks(model):
-    for task in ENCODERS[model].tasks:
+    for task in set(ENCODERS[model].tasks) - {"embed"}:  # which holds nothing out to choose by
         space = search_space(task, model)
         assert space[("training", "lr")] == Range(*((0.0005, 0.02) if task == "gc" else (0.001, 0.03)), log=True)
         assert isinstance(space[("model", "dim")], Choice)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from h2hgcn.cli.graph_options import open_own_graph
@@ -47,7 +48,7 @@ def _scene_of_run(path: Path) -> Scene:
         {**read.extra, **(_predictions(run) if whole and run.task.name == "nc" else {})},
         title=f"{data} by {run.config['model']['name']}",
         probabilities=run.link_probabilities if whole else None,
-        distance_scale=float(run.model.distance_scale),
+        distance_scale=float(torch.as_tensor(run.model.distance_scale).detach()),
         rank=run.link_order()[1] if whole else None,
         directed=whole and run.link_order()[0] == "out",
     )

@@ -1,5 +1,6 @@
 """``h2hgcn tune``: settings chosen on validation data."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,10 +30,9 @@ from h2hgcn.errors import DataError
 if TYPE_CHECKING:
     from h2hgcn.experiments.cells import Outcome
     from h2hgcn.experiments.config import Experiment
-    from h2hgcn.experiments.search import Search as FoundSettings
     from h2hgcn.experiments.sections import Sections
     from h2hgcn.experiments.spaces import Space
-    from h2hgcn.experiments.tuning import Study
+    from h2hgcn.experiments.tuning import Study, Tuning
 
 
 def tune(
@@ -79,11 +79,10 @@ def tune(
         from h2hgcn.datasets.graph_file import fingerprint
         from h2hgcn.experiments.config import read_experiment
         from h2hgcn.experiments.graph_choice import open_graph
-        from h2hgcn.experiments.search import settings_layer
         from h2hgcn.experiments.sections import absolute_paths, merged, read_layer, setting
         from h2hgcn.experiments.space_fit import check_space, without_idle
         from h2hgcn.experiments.spaces import search_space
-        from h2hgcn.experiments.study_folder import open_study
+        from h2hgcn.experiments.study_folder import check_place, open_study
         from h2hgcn.experiments.tuning import Tuning
     graph = given(
         dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
@@ -100,19 +99,18 @@ def tune(
     files = () if config is None else (read_layer(config),)
     base = read_experiment({**flags, "search": search}, files)
     base.check_held_out()
-    opened = open_graph(base.graph, data)
-    place = out or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
-    base, found = _start(base, opened, place)
-    if found is not None:
-        files = (settings_layer(base, found.summary), *files)
     searched = _searched(search_space(base.task.name, base.model_name, space), flags, space)
     searched = searched if space is not None else without_idle(searched, base)
+    opened = open_graph(base.graph, data)
     # what is strange about the data is said once, here
     problem = base.task.bind(opened)
     metric = problem.selection_metric
+    place = out or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
     tuning = Tuning(flags, searched, place, seeds, files, data, fingerprint(opened))
     if space is not None:
         check_space(tuning, str(space), problem.in_features)
+    check_place(place)
+    tuning = _with_start(tuning, base, opened)
     with open_study(tuning) as study:
         stderr.print(
             f"{base.model_name} for {base.task.name} on {base.graph.name}, {base.task.protocol} split, "
@@ -134,22 +132,21 @@ def tune(
         raise typer.Exit(1)
 
 
-def _start(base: "Experiment", data: Any, place: Path) -> tuple["Experiment", "FoundSettings | None"]:
-    """The experiment of the first trial: the best of the candidates, if there are any."""
-    from h2hgcn.experiments.search import SearchStopped, choose_settings
+def _with_start(tuning: "Tuning", base: "Experiment", data: Any) -> "Tuning":
+    """A study whose first trial has the best of the candidates that h2hgcn train races, if there are any."""
+    from h2hgcn.experiments.search import SearchStopped, choose_settings, settings_layer
 
     progress = TrainingProgress(0)
     try:
         with StopAfterEpoch() as stop, progress:
-            chosen, found = choose_settings(
-                base, data, place / "search", on_search=progress.search, should_stop=stop.wanted
-            )
+            chosen, found = choose_settings(base, data, on_search=progress.search, should_stop=stop.wanted)
     except SearchStopped:
-        say("stopped", "bold yellow", "while choosing the settings of the first trial; the same command resumes")
+        say("stopped", "bold yellow", "while choosing the settings of the first trial; run the same command again")
         raise typer.Exit(1) from None
-    if found is not None:
-        progress.chosen(found)
-    return chosen, found
+    if found is None:
+        return tuning
+    progress.chosen(found)
+    return replace(tuning, files=(settings_layer(chosen, found.summary), *tuning.files))
 
 
 def _searched(space: "Space", flags: "Sections", own: Path | None) -> "Space":

@@ -30,10 +30,13 @@ _WITHOUT_EFFECT = ("device", "threads", "workers", "checkpoint_seconds")
 # Options that were added after results had been recorded, each with the value that leaves everything as it was before.
 # A digest has no entry for an option that stands at this value, so those records stay valid.
 _NEUTRAL: dict[str, dict[str, Any]] = {
-    "task": {},
+    "task": {"decoder": "auto"},
     "model": {"node_vectors": False, "vector_dropout": 0.0, "use_features": True, "points": "ball"},
     "training": {"vector_lr": None, "vector_weight_decay": None},
 }
+
+# Datasets whose frozen settings were made for the clean split; those of others belong to the split of the paper.
+_CLEAN_SETTINGS = ("disease", "synthetic")
 
 # How settings are searched for: not at all, in a race of a minute, or with every candidate trained in full.
 SearchMode = Literal["none", "fast", "thorough"]
@@ -117,8 +120,11 @@ def read_experiment(
     defaults: Sections = {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}}
     task_types = {"name": str, **option_types(TASKS[task_name])}
     model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}
+    published = preset.frozen and variant is None and (usual is not None or graph.dataset in _CLEAN_SETTINGS)
     held_out = len(TASKS[task_name].parts) > 1
-    search = _search_mode(flags, preset.frozen and variant is None, bool(files)) if held_out else "none"
+    search = _search_mode(flags, published or not held_out, bool(files))
+    if search != "none" and not held_out:
+        raise DataError(f"search={search!r}: the task {task_name} holds nothing out that could choose; leave it out")
 
     def experiment(name: str, settings: Sections, **more: Any) -> Experiment:
         layers = [Layer("defaults", defaults), Layer(name, settings), *said]

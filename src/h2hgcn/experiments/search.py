@@ -92,6 +92,7 @@ def choose_settings(
     if len(experiment.candidates) < 2:
         return experiment, None
     ranks = Ranks() if ranks is None else ranks
+    experiment.task.bind(data)  # what is wrong with the data is no fault of a candidate
     begun, search = ranks.from_first(lambda: _search(experiment, data, folder, force, on_search, should_stop))
     if search is not None:
         return experiment.candidates[search.chosen], search
@@ -108,8 +109,8 @@ def _search(
     on_search: OnSearch,
     should_stop: Callable[[], bool],
 ) -> tuple[str | None, Search | None]:
-    """A search; or else the name of what was chosen for a run in the folder that has other candidates, data or seed,
-    which ``fit`` refuses and says why; or nothing, if the search was stopped.
+    """A search; or else the name of what to train without one, which is going to fail: all candidates did, or the
+    folder has a run with other candidates, data or seed; or nothing, if the search was stopped.
     """
     candidates = experiment.candidates
     whole = not is_graph(data) or data.edge_index.shape[1] <= 2 * LARGE
@@ -133,6 +134,8 @@ def _search(
         standings = race(racing, part, experiment.seed, place, rungs, on_epoch, should_stop)
         if standings is None:
             return None, None
+    if standings[0].failed is not None:  # training says why
+        return standings[0].name, None
     return None, Search(experiment.search, standings[0].name, key, tuple(standings), not whole)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _STUDY = "study"
 _LOCK = ".lock"
+_JOURNAL = "study.journal"
 _WORDS = {
     "data": "other data", "settings": "other settings", "seeds": "other seeds", "space": "another search space",
 }  # fmt: skip
@@ -26,8 +27,8 @@ _WORDS = {
 def open_study(tuning: Tuning) -> Iterator[Study]:
     """The study in a folder, a new one or one to go on with; no other process has it at the same time."""
     optuna = _optuna()
-    path = tuning.folder / "study.journal"
-    _check_place(path)
+    path = tuning.folder / _JOURNAL
+    check_place(tuning.folder)
     tuning.folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(tuning.folder / _LOCK, timeout=0):
@@ -39,12 +40,11 @@ def open_study(tuning: Tuning) -> Iterator[Study]:
         raise DataError(f"another process tunes in {tuning.folder}; wait for it, or choose another folder") from None
 
 
-def _check_place(journal: Path) -> None:
-    """Raises if the folder is of something else, whose files a study might replace."""
-    folder = journal.parent
+def check_place(folder: Path) -> None:
+    """Raises if a folder is of something else, whose files a study might replace."""
     if folder.is_file():
         raise DataError(f"{folder} is a file; choose a folder with --out")
-    if folder.is_dir() and not journal.exists():
+    if folder.is_dir() and not (folder / _JOURNAL).exists():
         others = sorted(path.name for path in folder.iterdir() if path.name != _LOCK)
         if others:
             raise DataError(f"{folder} holds {others[0]}, but no study; choose a new or empty folder with --out")

@@ -47,7 +47,7 @@ def race(
     on_epoch: Callable[[str], None] = lambda name: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Standing] | None:
-    """Standings, the winner first; None if it was stopped, to resume from the checkpoints in ``folder``.
+    """Standings, the winner first, unless all failed; None if stopped, to resume from the checkpoints in ``folder``.
 
     Every candidate is trained up to ``rungs[0]`` epochs, the better half of them up to ``rungs[1]``, and so on. The
     validation metric decides; nothing looks at test data. A candidate that fails (NaN, memory, settings that do not fit
@@ -70,10 +70,7 @@ def race(
         ranked = _ranked(standings[candidate.name] for candidate in alive)
         kept = {standing.name for standing in ranked[: -(-len(alive) // 2)] if standing.failed is None}
         alive = [candidate for candidate in alive if candidate.name in kept]
-    result = _ranked(standings.values())
-    if result[0].failed is not None:
-        raise DataError(f"none of {len(result)} settings could be trained; the first failed: {result[0].failed}")
-    return result
+    return _ranked(standings.values())
 
 
 def _ranked(standings: Any) -> list[Standing]:

@@ -70,6 +70,7 @@ def _collapse(run: "Run") -> Iterator[str]:
         )
 
 
+@torch.no_grad()
 def point_spread(points: Tensor, model: Any) -> float:
     """The distance that 95 % of the pairs of points do not exceed, measured on a sample."""
     pairs = torch.from_numpy(np.random.RandomState(0).randint(0, len(points), (2, _SAMPLED_PAIRS)))
