@@ -29,7 +29,7 @@ from h2hgcn.training.ranks import Ranks
 LARGE = 1 << 15
 
 # Epochs that candidates have, by the number of edges that they are trained on; half of them go from one to the next.
-_RUNGS = {1 << 14: (40, 80, 160), LARGE: (20, 40, 80)}
+_RUNGS = {1 << 14: (80, 160), LARGE: (40, 80)}
 
 # The same for a collection of graphs, of which an epoch has many steps.
 _RUNGS_OF_COLLECTIONS = (10, 20, 40)
