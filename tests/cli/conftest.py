@@ -108,7 +108,7 @@ def trained(tmp_path_factory):
             ["--out", "nc", *graph, "--labels", "y.csv", "--task", "nc"],
             ["--out", "gc", "--dataset", "shapes"],
         ):
-            result = invoke(folder, "train", "--epochs", 3, *arguments)
+            result = invoke(folder, "train", "--epochs", 3, "--search", "none", *arguments)
             assert result.returncode == 0, result.stderr
     return folder
 

@@ -11,7 +11,7 @@ TRAIN = ("train", "--edges", "my.csv", "--features", "x.csv", "--epochs", 1, "--
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--batch-size", 8, "--fanout", "15"], "has 1 numbers, but the encoder has 2 layers"),
+        (["--batch-size", 8, "--fanout", "15", "--layers", 2], "has 1 numbers, but the encoder has 2 layers"),
         (["--batch-size", 8, "--fanout", "15,0"], "at least 1, or -1 for all"),
         (["--batch-size", 100_000], "training.batch_size=100000 is more than the"),
         (["--batch-size", "many"], "a whole number or 'auto' or 'full'"),

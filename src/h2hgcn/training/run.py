@@ -347,7 +347,8 @@ class Run:
     def write_model(self, folder: RunFolder) -> None:
         """Writes the weights, the graph and the embedding."""
         folder.check_there()
-        write_tensors(folder.model, weights_of(self.model), {"config": self.config})
+        config = {name: section for name, section in self.config.items() if name != "search"}
+        write_tensors(folder.model, weights_of(self.model), {"config": config})
         if is_graph(self.data):
             keep_graph(folder.graph, self.data)
         write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
