@@ -29,10 +29,10 @@ from h2hgcn.training.ranks import Ranks
 LARGE = 1 << 15
 
 # Epochs that candidates have, by the number of edges that they are trained on; half of them go from one to the next.
-_RUNGS = {1 << 14: (80, 160), LARGE: (40, 80)}
+_RUNGS: dict[int, tuple[int, ...]] = {1 << 14: (80, 160), LARGE: (40, 80)}
 
 # The same for a collection of graphs, of which an epoch has many steps.
-_RUNGS_OF_COLLECTIONS = (10, 20, 40)
+_RUNGS_OF_COLLECTIONS: tuple[int, ...] = (10, 20, 40)
 
 # Nodes at most from which a part of a graph is grown.
 _STARTS = 100
