@@ -158,6 +158,13 @@ def test_nothing_gives_a_place_to_a_node_without_edges_and_features(run):
         run.encode(load_graph([("n0", "n1"), ("far", "away")]))
 
 
+def test_numbers_and_texts_are_the_same_ids():
+    ring = [(a, (a + 1) % 60) for a in range(60)]
+    run = small_fit(data=load_graph(ring), model=VECTORS)
+    texts = load_graph([*((str(a), str(b)) for a, b in ring), ("0", "new")])
+    assert run.known_nodes(texts).tolist() == [-1 if name == "new" else int(name) for name in texts.node_ids]
+
+
 def test_features_give_it_a_place():
     graph = small_data()
     run = small_fit(data=graph, model=VECTORS)

@@ -71,3 +71,16 @@ def test_all_fail(tmp_path):
 def test_the_first_wins_a_tie(tmp_path):
     standings = race([candidate("b"), candidate("a")], small_data(), 0, tmp_path, RUNGS)
     assert [standing.name for standing in standings] == ["b", "a"]
+
+
+def test_every_candidate_has_a_score_however_rarely_it_is_evaluated(tmp_path):
+    standings = race([candidate("a", eval_every=100), candidate("b")], small_data(), 0, tmp_path, RUNGS)
+    assert all(standing.score is not None for standing in standings)
+
+
+def test_a_damaged_checkpoint_is_made_again(tmp_path):
+    whole = race(candidates(), small_data(), 0, tmp_path, RUNGS)
+    for record in tmp_path.glob("*-6.json"):
+        record.unlink()
+    (tmp_path / f"{whole[0].name}.safetensors").write_bytes(b"nothing")
+    assert race(candidates(), small_data(), 0, tmp_path, RUNGS) == whole

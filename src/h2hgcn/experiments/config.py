@@ -142,13 +142,17 @@ def read_experiment(
     candidates: dict[str, Experiment] = {}
     if search != "none":
         settings = {"published": preset.settings} if preset.frozen else {}
+
+        def origin_of(name: str) -> str:
+            return preset.name if name in settings else f"defaults/{task_name}.toml:{name}"
+
         for name, entry in (settings | candidates_for(task_name, model_name)).items():
             # candidates are for all models, which take the options that they have
             known = {
                 **entry,
                 "model": {key: value for key, value in entry.get("model", {}).items() if key in model_types},
             }
-            one = experiment(name, known, preset=f"defaults/{task_name}.toml:{name}")
+            one = experiment(name, known, preset=origin_of(name))
             if all(one.digest != other.digest for other in candidates.values()):
                 candidates[name] = one
     return experiment(

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +127,11 @@ def _search(
         done += 1
         on_search(done, total, name)
 
+    # batches are for the whole graph; a part of it is small
+    batches: dict[str, Any] = {} if whole else {"batch_size": "auto", "fanout": None}
     racing = [
-        Candidate(name, one.task, one.encoder, one.settings) for name, one in candidates.items()
-    ]  # fmt: skip
+        Candidate(name, one.task, one.encoder, replace(one.settings, **batches)) for name, one in candidates.items()
+    ]
     with _workplace(folder, force, key) as place:
         standings = race(racing, part, experiment.seed, place, rungs, on_epoch, should_stop)
         if standings is None:
@@ -191,7 +193,7 @@ def _workplace(folder: Path | None, force: bool, key: str) -> Iterator[Path]:
 
 
 def forget_search(folder: Path) -> None:
-    """Deletes the checkpoints of a search whose winner is being trained."""
+    """Deletes the checkpoints of a search that is over."""
     shutil.rmtree(folder / ".search", ignore_errors=True)
 
 

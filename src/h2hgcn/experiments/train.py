@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -121,13 +122,20 @@ def train(
     run = run_experiment(
         experiment, opened, _path(out), force=force, tensorboard=tensorboard,
         on_plan=print if verbose else None, on_epoch=progress,
-        on_chosen=(lambda found: print(found.summary)) if verbose else None,
+        on_chosen=partial(_report_search, verbose=verbose),
     )  # fmt: skip
     if verbose:
         print(run)
     for doubt in run.result.get("doubts", ()):
         warnings.warn(doubt, DataWarning, stacklevel=2)
     return run
+
+
+def _report_search(search: Search, verbose: bool) -> None:
+    if verbose:
+        print(search.summary)
+    for note in search.notes:
+        warnings.warn(note, DataWarning, stacklevel=2)
 
 
 def run_experiment(

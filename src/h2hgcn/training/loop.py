@@ -171,7 +171,7 @@ def _culprit(model: nn.Module) -> str:
         if not bool(parameter.isfinite().all()):
             return f"the parameter {name} holds NaN or infinity"
     for name, parameter in model.named_parameters():
-        if parameter.grad is not None and not bool(parameter.grad.isfinite().all()):
+        if not all(bool(values.isfinite().all()) for values in gradient_values([parameter])):
             return f"the gradient of {name} holds NaN or infinity"
     largest, name = max((float(parameter.detach().abs().max()), name) for name, parameter in _filled(model))
     return (

@@ -54,13 +54,12 @@ class NodeNames:
 
     def known(self, ids: NDArray[Any]) -> NDArray[np.int64]:
         """The numbers of nodes that are named by id, -1 for those that are not in the graph."""
-        if self.ids.dtype.kind == "U":
-            ids = ids.astype(np.str_)
-        elif ids.dtype.kind == "U":
-            return np.full(len(ids), -1)
-        ordered = self.ids[self._order]
-        places = np.searchsorted(ordered, ids).clip(max=len(ordered) - 1)
-        return np.where(ordered[places] == ids, self._order[places], -1)
+        own, order = self.ids, self._order
+        if own.dtype.kind != ids.dtype.kind and "U" in (own.dtype.kind, ids.dtype.kind):
+            own, ids = own.astype(np.str_), ids.astype(np.str_)
+            order = np.argsort(own, kind="stable")
+        places = np.searchsorted(own[order], ids).clip(max=len(own) - 1)
+        return np.where(own[order][places] == ids, order[places], -1)
 
     @staticmethod
     def _nearest(name: Any, ordered: NDArray[Any]) -> str:

@@ -101,7 +101,8 @@ def build_optimizer(
     if stiefel_method not in ("rsgd", "radam"):
         raise ValueError(f"stiefel_method={stiefel_method!r} is not known; use one of ('rsgd', 'radam')")
     flat, on_stiefel, elsewhere = _by_manifold(module, apart=stiefel_method == "rsgd")
-    vectors = {part.weight: part.sparse_gradients for part in module.modules() if isinstance(part, NodeVectors)}
+    parts = [part for part in module.modules() if isinstance(part, NodeVectors) and part.weight.requires_grad]
+    vectors = {part.weight: part.sparse_gradients for part in parts}
     of_vectors: dict[str, Any] = {
         "lr": lr if vector_lr is None else vector_lr,
         "weight_decay": weight_decay if vector_weight_decay is None else vector_weight_decay,

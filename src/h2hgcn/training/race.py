@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from h2hgcn.atomic import atomic_write
-from h2hgcn.errors import DataError, NonFiniteError
+from h2hgcn.errors import DamagedRunError, NonFiniteError
 from h2hgcn.tasks.problem import Task
 from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import EncoderFactory, build_model
@@ -54,7 +54,7 @@ def race(
     the data) is out. The result depends on the arguments alone, not on where a race was interrupted.
     """
     standings = {candidate.name: Standing(candidate.name) for candidate in candidates}
-    alive = list(candidates)
+    alive = [replace(candidate, settings=_scored_by(candidate.settings, rungs[0])) for candidate in candidates]
     for epochs in rungs:
         for candidate in alive:
             record = folder / f"{candidate.name}-{epochs}.json"
@@ -71,6 +71,11 @@ def race(
         kept = {standing.name for standing in ranked[: -(-len(alive) // 2)] if standing.failed is None}
         alive = [candidate for candidate in alive if candidate.name in kept]
     return _ranked(standings.values())
+
+
+def _scored_by(settings: TrainingSettings, epochs: int) -> TrainingSettings:
+    """Settings that have a validation score after so many epochs."""
+    return replace(settings, eval_every=min(settings.eval_every, epochs))
 
 
 def _ranked(standings: Any) -> list[Standing]:
@@ -108,8 +113,11 @@ def _advance(
 
             train(problem, model, optimizer, settings, seed, state, lambda report: on_epoch(candidate.name), stop)
             save_checkpoint(checkpoint, state, model, optimizer)
-    except (NonFiniteError, MemoryError, DataError, RuntimeError) as error:
-        return Standing(candidate.name, state.epoch, failed=str(error).splitlines()[0])
+    except DamagedRunError:
+        checkpoint.unlink()
+        return _advance(candidate, data, seed, folder, epochs, on_epoch, should_stop)
+    except (NonFiniteError, MemoryError, ValueError, RuntimeError) as error:
+        return Standing(candidate.name, state.epoch, failed=(str(error) or type(error).__name__).splitlines()[0])
     if stopped and state.epoch < epochs and not is_over(state, settings):
         return None
     return Standing(candidate.name, epochs, state.best.get(problem.selection_metric))
