@@ -14,6 +14,7 @@ from h2hgcn.layers import prepare_adjacency
 from h2hgcn.tasks import NodeClassification, baselines, link_baselines
 from h2hgcn.tasks.baselines import propagated_classes, run_baselines, truncated_svd
 from h2hgcn.tasks.metrics import link_metrics
+from h2hgcn.tasks.neighborhoods import shared_neighbors, undirected_graph
 
 NAMES = [
     "best single feature", "feature distance", "feature cosine", "degree product", "common neighbours", "Adamic-Adar",
@@ -75,7 +76,9 @@ def test_shared_neighbors_against_sparse_rows(edges):
     pairs = np.stack(np.meshgrid(np.arange(80), np.arange(80)), -1).reshape(-1, 2)
     old = (graph[pairs[:, 0]] * sp.csr_array(graph * weights)[pairs[:, 1]]).sum(1)
     graph.sort_indices()
-    np.testing.assert_allclose(baselines._shared(graph, weights, pairs), np.asarray(old).ravel(), rtol=1e-12)
+    found = shared_neighbors(graph, np.column_stack([weights, np.ones(80)]), pairs)
+    np.testing.assert_allclose(found[:, 0], np.asarray(old).ravel(), rtol=1e-12)
+    np.testing.assert_array_equal(found[:, 1], (graph @ graph).toarray()[tuple(pairs.T)])
 
 
 def test_a_hub_takes_no_memory_for_each_pair(monkeypatch):
@@ -83,14 +86,14 @@ def test_a_hub_takes_no_memory_for_each_pair(monkeypatch):
     monkeypatch.setattr(sp.csr_array, "__getitem__", lambda *_: pytest.fail("rows were copied"))
     star = torch.stack([torch.zeros(60_000, dtype=torch.long), torch.arange(1, 60_001)])
     split = split_edges(Data(edge_index=star, num_nodes=60_001), 0.05, 0.1)
-    graph = baselines._adjacency(split)
-    assert not baselines._shared(graph, np.ones(60_001), split.test).any()
+    graph = undirected_graph(split.train, 60_001)
+    assert not shared_neighbors(graph, np.ones((60_001, 1)), split.test).any()
     leaves = np.unique(split.train)[1:3]
-    assert baselines._shared(graph, np.ones(60_001), leaves[None]).tolist() == [1]
+    assert shared_neighbors(graph, np.ones((60_001, 1)), leaves[None]).tolist() == [[1]]
 
 
 def test_truncated_svd_against_a_dense_one():
-    graph = baselines._adjacency(small_split())
+    graph = undirected_graph(small_split().train, 40)
     values, vectors = truncated_svd(graph, 6)
     left, singular, right = np.linalg.svd(graph.toarray().astype(np.float64))
     np.testing.assert_allclose(abs(values), singular[:6], rtol=1e-6)

@@ -193,7 +193,7 @@ def test_a_baseline_that_fails_is_a_note(tmp_path, monkeypatch):
         raise MemoryError("Unable to allocate 57 GiB")
 
     expected = small_fit().result["trivial"]
-    monkeypatch.setattr(baselines, "_shared", fails)
+    monkeypatch.setattr(baselines, "shared_neighbors", fails)
     run = small_fit(folder=tmp_path)
     assert run.finished
     assert run.result["doubts"][-2:] == [

@@ -7,6 +7,7 @@ near whom, and then searched by inner products of Lorentz points.
 
 import hashlib
 import importlib
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -75,8 +76,8 @@ class ExactSearch:
 
 
 class ScoredSearch:
-    """All scores ``terms[j] - slope · d(queries[i], points[j])²``, in blocks: what a directed decoder makes of a node's
-    links. ``queries`` are of the kind of ``vectors.points``.
+    """All scores ``terms[j] - slope · d(queries[i], points[j])² + of_rows([i])[0, j]``, in blocks: what a decoder makes
+    of a node's links that goes by more than their distance. ``queries`` are of the kind of ``vectors.points``.
     """
 
     kind: Kind = "exact"
@@ -85,24 +86,27 @@ class ScoredSearch:
         self,
         vectors: Vectors,
         queries: torch.Tensor,
-        terms: NDArray[np.float64],
+        terms: torch.Tensor,
         slope: float,
         euclidean: bool = False,
+        of_rows: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None,
     ) -> None:
         self._points = vectors.points
         self._queries = queries
-        self._terms = torch.from_numpy(terms)
+        self._terms = terms
+        self._of_rows = of_rows
         self._slope = slope
         self._euclidean = euclidean
 
     def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """For each node, ``count`` points of the highest scores."""
         rows = max(1, _PRODUCTS // len(self._points))
-        found = [
-            (self._terms - self._slope * self._squares(self._queries[part])).topk(min(count, len(self._points))).indices
-            for part in torch.from_numpy(nodes).split(rows)
-        ]
-        return torch.cat(found).numpy()
+        parts = torch.from_numpy(nodes).split(rows)
+        return torch.cat([self._scores(part).topk(min(count, len(self._points))).indices for part in parts]).numpy()
+
+    def _scores(self, nodes: torch.Tensor) -> torch.Tensor:
+        scores = self._terms - self._slope * self._squares(self._queries[nodes])
+        return scores if self._of_rows is None else scores.add_(torch.from_numpy(self._of_rows(nodes.numpy())))
 
     def _squares(self, queries: torch.Tensor) -> torch.Tensor:
         if self._euclidean:
@@ -128,19 +132,30 @@ class FaissSearch:
 
 
 class WidenedSearch:
-    """What another search finds near a node, four times as many as are asked for, and the points of the highest terms
-    in the whole graph: a directed decoder may prefer them from afar.
+    """What another search finds near a node, four times as many as are asked for, the points of the highest terms in
+    the whole graph, which a decoder may prefer from afar, and what ``two_hops`` gives.
     """
 
-    def __init__(self, search: FaissSearch, terms: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        search: FaissSearch,
+        terms: NDArray[np.float64],
+        two_hops: Callable[[NDArray[np.int64], int], NDArray[np.int64]] | None = None,
+    ) -> None:
         self.kind = search.kind
         self._search = search
+        self._two_hops = two_hops
         self._popular = np.argsort(-terms, kind="stable")[:_POPULAR]
 
     def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """For each node, at least ``count`` different points; -1 where there is none."""
-        near = self._search.search(nodes, 4 * count)
-        found = np.sort(np.hstack([near, np.broadcast_to(self._popular, (len(nodes), len(self._popular)))]), axis=1)
+        parts = [
+            self._search.search(nodes, 4 * count),
+            np.broadcast_to(self._popular, (len(nodes), len(self._popular))),
+        ]
+        if self._two_hops is not None:
+            parts.append(self._two_hops(nodes, 4 * count))
+        found = np.sort(np.hstack(parts), axis=1)
         found[:, 1:][found[:, 1:] == found[:, :-1]] = -1
         return found
 

@@ -13,11 +13,11 @@ from torch import Tensor
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.models import LabelPropagation
 
-from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.datasets import DataError, EdgeSplit
 from h2hgcn.datasets.splits.pairs import Pairs
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.tasks.metrics import Metrics, Scores, auc, link_metrics
+from h2hgcn.tasks.neighborhoods import neighbor_weights, shared_neighbors, undirected_graph
 
 PairScores = Callable[[Pairs], Scores]
 
@@ -77,18 +77,17 @@ def link_baselines(x: Any, split: EdgeSplit, part: str = "test") -> Baselines:
         split: Training edges, and the pairs to score.
         part: ``"val"`` or ``"test"``.
     """
-    x, graph = _as_matrix(x), _adjacency(split)
+    x, graph = _as_matrix(x), undirected_graph(split.train, split.num_nodes)
     degrees = np.diff(graph.indptr).astype(np.float64)
-    with np.errstate(divide="ignore"):
-        rarity = np.where(degrees > 1, 1 / np.log(degrees), 0.0)
+    weights = neighbor_weights(degrees)
     # what makes a scorer: some look at the validation part first, which may fail and takes time
     scorers: dict[str, Callable[[], PairScores]] = {
         "best single feature": lambda: partial(_by_blocks, _closeness, x[:, [_best_column(x, split)]]),
         "feature distance": lambda: partial(_by_blocks, _closeness, x),
         "feature cosine": lambda: partial(_by_blocks, _cosine, x),
         "degree product": lambda: lambda pairs: degrees[pairs].prod(1),
-        "common neighbours": lambda: partial(_shared, graph, np.ones_like(degrees)),
-        "Adamic-Adar": lambda: partial(_shared, graph, rarity),
+        "common neighbours": lambda: lambda pairs: shared_neighbors(graph, weights[:, :1], pairs)[:, 0],
+        "Adamic-Adar": lambda: lambda pairs: shared_neighbors(graph, weights[:, 1:2], pairs)[:, 0],
         "truncated SVD": lambda: _low_rank(graph, split),
     }
     links, others = getattr(split, part), getattr(split, f"{part}_neg")
@@ -124,15 +123,6 @@ def _as_matrix(x: Any) -> Any:
         coo = x.to_sparse_coo().coalesce()
         return sp.csr_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(coo.shape))
     return sp.csr_array(x) if sp.issparse(x) else np.asarray(x)
-
-
-def _adjacency(split: EdgeSplit) -> sp.csr_array:
-    """The training graph, symmetric, with sorted rows of ones."""
-    ends = np.concatenate([split.train, split.train[:, ::-1]]).T
-    graph = sp.csr_array((np.ones(ends.shape[1], np.float32), tuple(ends)), shape=(split.num_nodes, split.num_nodes))
-    graph.sum_duplicates()
-    graph.data[:] = 1
-    return graph
 
 
 def _by_blocks(score: Callable[[Any, Any], Scores], x: Any, pairs: Pairs) -> Scores:
@@ -213,41 +203,3 @@ def truncated_svd(graph: sp.csr_array, rank: int) -> tuple[NDArray[np.float64], 
             raise
     order = np.argsort(-abs(values), kind="stable")
     return values[order], vectors[:, order]
-
-
-def _shared(graph: sp.csr_array, weights: NDArray[np.float64], pairs: Pairs) -> Scores:
-    """The sum of the weights of the neighbors that both nodes of a pair have."""
-    scores = np.zeros(len(pairs))
-    width = max(1, graph.nnz // max(graph.shape[0], 1))
-    starts, neighbors = graph.indptr.astype(np.int64), graph.indices.astype(np.int32, copy=False)
-    run_on_rows(_sum_shared, (len(pairs), width), starts, neighbors, weights, np.ascontiguousarray(pairs), scores)
-    return scores
-
-
-@compiled
-def _sum_shared(first: int, last: int, starts: Any, neighbors: Any, weights: Any, pairs: Any, scores: Any) -> None:
-    """Looks up each neighbor of the node that has fewer among the other's, which are sorted, in growing steps."""
-    for k in range(first, last):
-        a, b = pairs[k, 0], pairs[k, 1]
-        if starts[a + 1] - starts[a] > starts[b + 1] - starts[b]:
-            a, b = b, a
-        place, end = starts[b], starts[b + 1]
-        total = 0.0
-        for arc in range(starts[a], starts[a + 1]):
-            node = neighbors[arc]
-            step = 1
-            while place + step < end and neighbors[place + step] < node:
-                step *= 2
-            low, high = place + step // 2, min(place + step + 1, end)
-            while low < high:
-                middle = (low + high) // 2
-                if neighbors[middle] < node:
-                    low = middle + 1
-                else:
-                    high = middle
-            place = low
-            if place == end:
-                break
-            if neighbors[place] == node:
-                total += weights[node]
-        scores[k] = total

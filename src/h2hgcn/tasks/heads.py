@@ -1,8 +1,12 @@
 """What stands on an encoder: decoders that follow from its space."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import global_mean_pool
@@ -14,6 +18,7 @@ from h2hgcn.layers import CentroidDistance, FermiDiracDecoder
 from h2hgcn.layers.euclidean_centroids import EuclideanCentroids
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space, squared_distance
 from h2hgcn.layers.stiefel_parameter import stiefel_parameter
+from h2hgcn.tasks.neighborhoods import Neighborhoods, NeighborhoodTerms
 
 Classifier = Literal["centroids", "linear"]
 Pooling = Literal["mean", "sum"]
@@ -43,11 +48,18 @@ class LinkHead(nn.Module):
     ``"directed"``: moves the source by a learnt orthonormal map ``W``, an isometry that fixes the origin, and has a
     term for the source and another for the target: ``(r - d(W x, y)²)/t + <a, log_o(x)> + <b, log_o(y)>``.
 
-    All start out as the first: ``W`` at the identity, ``a`` and ``b`` at 0.
+    All start out as the first: ``W`` at the identity, ``a`` and ``b`` at 0. With ``neighborhood_terms``, what degrees
+    and shared neighbors say is added once training is over (see ``NeighborhoodTerms``).
     """
 
     def __init__(
-        self, encoder: Any, r: float = 2.0, t: float = 1.0, learnable: bool = True, decoder: Decoder = "symmetric"
+        self,
+        encoder: Any,
+        r: float = 2.0,
+        t: float = 1.0,
+        learnable: bool = True,
+        decoder: Decoder = "symmetric",
+        neighborhood_terms: bool = False,
     ) -> None:
         super().__init__()
         self.space = check_space(encoder.space)
@@ -58,6 +70,27 @@ class LinkHead(nn.Module):
             nn.init.eye_(self.source_map)
         if self.has_terms:
             self.terms = nn.Parameter(torch.zeros(1 + self.directed, encoder.dim))
+        self.neighborhood = NeighborhoodTerms(self.directed) if neighborhood_terms else None
+
+    @property
+    def sees_neighborhoods(self) -> bool:
+        """Whether ``logits_in`` a graph are others than those of ``forward``."""
+        return self.neighborhood is not None and self.neighborhood.fitted
+
+    @property
+    def goes_by_distance(self) -> bool:
+        """Whether the nearest node is the likeliest to be linked with."""
+        return not self.has_terms and not self.sees_neighborhoods
+
+    def logits_in(
+        self, graph: Callable[[], Neighborhoods], points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0
+    ) -> Tensor:
+        """Logits of ``pairs`` with what their neighborhoods in a graph add, which is not asked for if nothing is."""
+        logits: Tensor = self(points, pairs, distance_scale)
+        if self.neighborhood is None or not self.neighborhood.fitted:
+            return logits
+        added: Tensor = self.neighborhood(logits, graph(), pairs)
+        return added
 
     def forward(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
         """Logits of ``pairs (k, 2)`` of rows of ``points``, source first."""
@@ -85,26 +118,42 @@ class LinkHead(nn.Module):
         return terms[:, 0], terms[:, -1]
 
     @torch.no_grad()
-    def as_search(self, points: Tensor, incoming: bool, distance_scale: Tensor | float = 1.0) -> "LinkSearch":
+    def as_search(
+        self,
+        graph: Callable[[], Neighborhoods],
+        points: Tensor,
+        incoming: bool,
+        distance_scale: Tensor | float = 1.0,
+    ) -> "LinkSearch":
         """The links of each node, those from it or the ``incoming`` ones, as a search among all ``points``."""
         scale = distance_scale.item() if isinstance(distance_scale, Tensor) else distance_scale
         slope = scale**2 / self.decoder.t.item()
-        source, target = self._terms(points, distance_scale)
-        if not self.directed:
-            return LinkSearch(points, target, slope)
-        if incoming:  # d(W x, y) = d(x, W⁻¹ y)
-            return LinkSearch(rotated(points, self.source_map.mT, self.space), source, slope)
-        return LinkSearch(rotated(points, self.source_map, self.space), target, slope)
+        queries, terms = points, torch.zeros(len(points), dtype=torch.float64)
+        if self.has_terms:
+            terms = self._terms(points, distance_scale)[0 if incoming else 1].double().cpu()
+        if self.directed:  # d(W x, y) = d(x, W⁻¹ y)
+            queries = rotated(points, self.source_map.mT if incoming else self.source_map, self.space)
+        if self.neighborhood is None or not self.neighborhood.fitted:
+            return LinkSearch(queries, terms, slope)
+        neighborhoods, factor = graph(), self.neighborhood.slope.item()
+        weights = self.neighborhood.weights.cpu().numpy()
+        terms = factor * terms + torch.from_numpy(neighborhoods.of_nodes(weights, 0 if incoming else 1))
+        return LinkSearch(
+            queries, terms, factor * slope, partial(neighborhoods.of_rows, weights), neighborhoods.two_hops
+        )
 
 
 class LinkSearch(NamedTuple):
-    """The logit of a link between node ``i`` and another ``j`` is ``terms[j] - slope · d(queries[i], points[j])²``, and
-    a number that all links of ``i`` share. ``d`` is the distance at curvature -1.
+    """The logit of a link between node ``i`` and another ``j`` is ``terms[j] - slope · d(queries[i], points[j])²``,
+    plus ``of_rows([i])[0, j]`` if that is there, and a number that all links of ``i`` share. ``d`` is the distance at
+    curvature -1. ``two_hops`` gives others that a node shares neighbors with.
     """
 
     queries: Tensor
     terms: Tensor
     slope: float
+    of_rows: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None
+    two_hops: Callable[[NDArray[np.int64], int], NDArray[np.int64]] | None = None
 
 
 def rotated(points: Tensor, matrix: Tensor, space: Space) -> Tensor:

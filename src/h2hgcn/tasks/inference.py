@@ -14,6 +14,8 @@ from h2hgcn.tasks.encoding import all_points
 from h2hgcn.tasks.features import listed, node_features
 from h2hgcn.tasks.graph_batches import batch_of, essence
 from h2hgcn.tasks.graph_classification import graph_logits
+from h2hgcn.tasks.heads import LinkHead
+from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model
 from h2hgcn.tasks.scaling import ScaledFeatures
 
@@ -41,9 +43,15 @@ def encoder_inputs(model: Model, data: Any, task_name: str, in_features: int) ->
 
 
 @torch.no_grad()
-def link_probabilities(model: Model, points: Tensor, pairs: Tensor) -> Tensor:
-    """The probability of a link for each pair ``(k, 2)`` of rows of ``points``."""
-    return model.head(points, pairs.to(points.device), model.distance_scale).sigmoid()
+def link_probabilities(model: Model, points: Tensor, pairs: Tensor, data: Any) -> Tensor:
+    """The probability of a link for each pair ``(k, 2)`` of rows of ``points``, nodes of a graph."""
+    head = model.head
+    assert isinstance(head, LinkHead)
+
+    def neighborhoods() -> Neighborhoods:
+        return Neighborhoods(data.edge_index.T.cpu().numpy(), len(points), head.directed)
+
+    return head.logits_in(neighborhoods, points, pairs.to(points.device), model.distance_scale).sigmoid()
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import Decoder, LinkHead, decoder_for
 from h2hgcn.tasks.metrics import auc, link_metrics
+from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.sampling import Sampling, batch_random
@@ -54,6 +55,8 @@ class LinkPrediction:
         decoder: ``"symmetric"``, the paper's; ``"popularity"``, which lets some nodes have more links than others;
             ``"directed"``, which does that and tells source from target (see ``LinkHead``). ``"auto"`` is directed if
             the graph is, else symmetric.
+        neighborhood_terms: Whether degrees and shared neighbors add to the logits of links, by weights that are fitted
+            on the validation links once training is over (see ``NeighborhoodTerms``).
     """
 
     name: ClassVar[str] = "lp"
@@ -74,6 +77,7 @@ class LinkPrediction:
     t: float = 1.0
     learn_decoder: bool = True
     decoder: Decoder = "auto"
+    neighborhood_terms: bool = False
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
@@ -113,7 +117,7 @@ class LinkPrediction:
 
     def _model(self, encoder: nn.Module, x: Any) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
-        head = LinkHead(encoder, self.r, self.t, self.learn_decoder, self.decoder)
+        head = LinkHead(encoder, self.r, self.t, self.learn_decoder, self.decoder, self.neighborhood_terms)
         return Model(scaling, encoder, head)
 
 
@@ -251,14 +255,40 @@ class LinkProblem:
             weight = torch.where(labels > 0, 1.0, 1 / self.task.negatives).to(logits.dtype)
         return F.binary_cross_entropy_with_logits(logits, labels, weight)
 
+    @cached_property
+    def neighborhoods(self) -> Neighborhoods:
+        """Degrees and shared neighbors in the training graph."""
+        return Neighborhoods(self.split.train, self.num_nodes, self.task.decoder == "directed")
+
+    def link_logits(self, model: Model, points: Tensor, pairs: Tensor) -> Tensor:
+        """The logits of pairs of nodes, as the finished model has them."""
+        return _head(model).logits_in(lambda: self.neighborhoods, points, pairs, model.distance_scale)
+
+    @torch.no_grad()
+    def finish(self, model: Model) -> Metrics | None:
+        """Fits what comes after training, on validation links; their metrics, if it changed them."""
+        terms = _head(model).neighborhood
+        if terms is None:
+            return None
+        links, others = self.split.val, self.split.val_neg
+        pairs = torch.from_numpy(np.concatenate([links, others])).to(self.device)
+        logits = model.head(self.points(model), pairs, model.distance_scale).double().cpu().numpy()
+        of_links, of_others = np.split(logits, [len(links)])
+        metrics = terms.fit(of_links, of_others, links, others, self.neighborhoods)
+        return None if metrics is None else metrics | {"auc_decoder": auc(of_links, of_others)}
+
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
         links, others = getattr(self.split, part), getattr(self.split, f"{part}_neg")
         one_way = self._one_way(part)
         pairs = torch.from_numpy(np.concatenate([links, others, links[one_way][:, ::-1]])).to(self.device)
-        scores = model.head(self.points(model), pairs, model.distance_scale).double().cpu().numpy()
+        points = self.points(model)
+        scores = self.link_logits(model, points, pairs).double().cpu().numpy()
         of_links, of_others, reversed_ = np.split(scores, [len(links), len(links) + len(others)])
         metrics = link_metrics(of_links, of_others)
+        if _head(model).sees_neighborhoods:
+            alone = model.head(points, pairs[: len(links) + len(others)], model.distance_scale).double().cpu().numpy()
+            metrics["auc_decoder"] = auc(*np.split(alone, [len(links)]))
         answerable = self._answerable(part)
         if answerable is not None:
             metrics["auc_answerable"] = auc(*(scores[rows] for rows in answerable))
@@ -286,3 +316,8 @@ class LinkProblem:
 
     def baselines(self, part: str) -> Baselines:
         return link_baselines(self.x, self.split, part)
+
+
+def _head(model: Model) -> LinkHead:
+    assert isinstance(model.head, LinkHead)
+    return model.head

@@ -23,6 +23,7 @@ from h2hgcn.embeddings.link_index import (
 from h2hgcn.embeddings.many_links import Search, measured_recall, recommend_many
 from h2hgcn.embeddings.neighbors import as_links
 from h2hgcn.errors import DataError
+from h2hgcn.tasks.heads import LinkSearch
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.node_names import NodeNames
 from h2hgcn.training.run import Run
@@ -76,21 +77,20 @@ def _search(
 ) -> Search:
     """The search by distance, or if ``options`` have a ``rank`` the one that finds what it puts first."""
     exact: Search = ExactSearch(vectors)
-    terms = None
+    links: LinkSearch | None = None
     if options["rank"] is not None:
         assert run.link_decoder is not None
         incoming, points = options["direction"] == "in", run.embeddings.to(run.device)
-        links = run.link_decoder.as_search(points, incoming, run.model.distance_scale)
+        links = run.link_decoder.as_search(run.neighborhoods, points, incoming, run.model.distance_scale)
         queries = vectors_of(links.queries.cpu().numpy(), coordinates_of(run.model.encoder))
-        terms = links.terms.double().cpu().numpy()
-        exact = ScoredSearch(vectors, queries.points, terms, links.slope, options["euclidean"])
+        exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, options["euclidean"], links.of_rows)
         vectors = vectors._replace(queries=queries.queries)
     if kind == "exact":
         return exact
     known = None if run.folder is None else _load(Path(run.folder), kind, vectors)
     index = build_search(vectors, kind) if known is None else known
     assert isinstance(index, FaissSearch)
-    search = index if terms is None else WidenedSearch(index, terms)
+    search = index if links is None else WidenedSearch(index, links.terms.numpy(), links.two_hops)
     if known is None:
         recall = measured_recall(vectors, edges, search, _K_OF_RECALL, exact=exact, **options)
         say(f"{kind} index of {len(vectors.data):,} points: recall@{_K_OF_RECALL} {recall:.4f} against exact search")

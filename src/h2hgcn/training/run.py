@@ -21,6 +21,8 @@ from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.tasks.features import check_same_columns
 from h2hgcn.tasks.heads import LinkHead
 from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_probabilities, link_probabilities
+from h2hgcn.tasks.link_prediction import LinkProblem
+from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.tensor_files import write_tensors
 from h2hgcn.training.artifacts import coordinates_of, ids_of, write_points, write_report_of
@@ -192,7 +194,9 @@ class Run:
         if self.task.name == "lp":
             if numbers.dim() != 2 or numbers.shape[1] != 2:
                 raise DataError(f"pairs of nodes have the shape (k, 2), not {tuple(numbers.shape)}")
-            return link_probabilities(self.model, points, numbers).cpu()
+            if data is None:
+                return self.link_logits(numbers.numpy()).sigmoid()
+            return link_probabilities(self.model, points, numbers, data).cpu()
         return class_probabilities(self.model, points, numbers.flatten()).cpu()
 
     def encode(self, data: Any) -> Tensor:
@@ -291,6 +295,11 @@ class Run:
         decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
         return decoder if isinstance(decoder, LinkHead) else None
 
+    def neighborhoods(self) -> Neighborhoods:
+        """Degrees and shared neighbors in the graph that messages went along."""
+        assert isinstance(self.problem, LinkProblem)
+        return self.problem.neighborhoods
+
     def link_order(self, direction: str | None = None) -> tuple[Direction | None, Rank | None]:
         """Which links of a node to recommend, ``"out"``, ``"in"`` or None (both), and what puts them in order: a
         function of pairs (node, other), or None for the distance.
@@ -298,7 +307,7 @@ class Run:
         if direction is not None and not getattr(self.data, "directed", False):
             raise DataError(f"direction={direction!r}: the graph of this run is undirected; leave the direction out")
         way = check_direction(direction)
-        if self.link_decoder is None or not self.link_decoder.has_terms:
+        if self.link_decoder is None or self.link_decoder.goes_by_distance:
             return way, None
         way = way or ("out" if self.link_decoder.directed else None)
         return way, lambda pairs: self.link_logits(as_links(pairs, way)).numpy()
@@ -312,8 +321,8 @@ class Run:
         """What the decoder makes of links between nodes named by number."""
         assert self.link_decoder is not None
         numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
-        logits: Tensor = self.link_decoder(self.embeddings.to(self.device), numbers, self.model.distance_scale)
-        return logits.cpu()
+        points, scale = self.embeddings.to(self.device), self.model.distance_scale
+        return self.link_decoder.logits_in(self.neighborhoods, points, numbers, scale).cpu()
 
     def _predict_graphs(self, what: Any, collection: Any) -> Tensor:
         chosen = chosen_graphs(what, collection)

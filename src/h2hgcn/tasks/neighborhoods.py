@@ -1,0 +1,238 @@
+"""What the neighborhoods of two nodes say about a link between them: degrees and shared neighbors.
+
+Distances in an embedding tell well which nodes are close, and less well which of the close ones are linked: there the
+old heuristics are hard to beat. A weighted sum of both is better than either (``docs/benchmarks/any_graph.md``).
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from scipy.special import expit
+from torch import Tensor, nn
+
+from h2hgcn.compiled import compiled, run_on_rows
+from h2hgcn.datasets.splits.pairs import Pairs
+from h2hgcn.tasks.metrics import Metrics, Scores, link_metrics
+
+_SHARED = 3  # features of a pair: common neighbors, Adamic-Adar, resource allocation
+_DEGREE = 3  # features of a node
+
+# Of the logistic regression: how weakly large weights are penalized, and the parts that its test of use is made with.
+_C = 1.0
+_FOLDS = 5
+
+# Of candidates from two steps away: the neighbors of a node that are looked at, and the highest degree of such a one.
+_REACH, _HUB = 64, 1000
+
+
+class Neighborhoods:
+    """Degrees and shared neighbors in a graph.
+
+    Neighbors ignore the direction of edges. Degrees count edges from a node for sources, and edges to it for targets.
+
+    Args:
+        edges: Pairs ``(k, 2)`` of nodes, each edge of an undirected graph once or twice; loops count for nothing.
+        num_nodes: Number of nodes.
+        directed: Whether the order of a pair matters.
+    """
+
+    def __init__(self, edges: Pairs, num_nodes: int, directed: bool = False) -> None:
+        edges = edges[edges[:, 0] != edges[:, 1]]
+        self.graph = undirected_graph(edges, num_nodes)
+        counts = np.diff(self.graph.indptr).astype(np.float64)
+        self.weights = neighbor_weights(counts)
+        self.directed = directed
+        self._arcs = _arcs(edges, num_nodes) if directed else self.graph
+        self.degrees = np.stack([np.diff(self._arcs.indptr), np.bincount(self._arcs.indices, minlength=num_nodes)])
+
+    def features(self, pairs: Pairs) -> NDArray[np.float64]:
+        """Rows of numbers that tell of a link, ``(k, 3 + 3)`` or of a directed graph ``(k, 3 + 6)``.
+
+        First ``log(1 + s)`` of the number ``s`` of common neighbors, of Adamic-Adar and of resource allocation. Then
+        of a node's degree ``d``: ``log(1 + d)``, its square, and whether ``d = 0``; summed over both nodes, or of a
+        directed graph for the source and for the target. A degree does not count the link itself.
+        """
+        pairs = np.ascontiguousarray(pairs)
+        known = self._are_edges(pairs)
+        source, target = (_of_degrees(self.degrees[end][pairs[:, end]] - known) for end in (0, 1))
+        of_nodes = [source, target] if self.directed else [source + target]
+        return np.hstack([np.log1p(shared_neighbors(self.graph, self.weights, pairs)), *of_nodes])
+
+    def of_nodes(self, weights: NDArray[np.float64], end: int) -> NDArray[np.float64]:
+        """What each node adds to links that it has no edge for, as their source (``end`` 0) or target (1)."""
+        first = _SHARED + end * _DEGREE * self.directed
+        return _of_degrees(self.degrees[end]) @ weights[first : first + _DEGREE]
+
+    def of_rows(self, weights: NDArray[np.float64], nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What shared neighbors add to links of some nodes with all others ``(nodes, n)``."""
+        rows, total = self.graph[nodes], np.zeros((len(nodes), self.graph.shape[0]))
+        for weight, of_neighbors in zip(weights, self.weights.T, strict=False):
+            total += weight * np.log1p((rows * of_neighbors).tocsr().astype(np.float64) @ self.graph).toarray()
+        return total
+
+    def two_hops(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """For each node some that it shares neighbors with, the highest by Adamic-Adar, -1 where there are fewer.
+
+        Neighbors with many others are left out: they say little, and lead to all nodes.
+        """
+        degrees = np.diff(self.graph.indptr)
+        found = np.full((len(nodes), count), -1)
+        for row, node in enumerate(nodes):
+            near = self.graph.indices[self.graph.indptr[node] : self.graph.indptr[node + 1]]
+            near = near[degrees[near] <= _HUB]
+            near = near[np.argsort(degrees[near], kind="stable")[:_REACH]]
+            others = np.concatenate(
+                [self.graph.indices[self.graph.indptr[k] : self.graph.indptr[k + 1]] for k in near] or [near]
+            )
+            others, places = np.unique(others, return_inverse=True)
+            scores = np.bincount(places, np.repeat(self.weights[near, 1], degrees[near]), len(others))
+            best = others[np.argsort(-scores, kind="stable")[:count]]
+            found[row, : len(best)] = best
+        return found
+
+    def _are_edges(self, pairs: Pairs) -> NDArray[np.bool_]:
+        """Whether each pair is an edge, source first."""
+        found = np.zeros(len(pairs), dtype=bool)
+        starts, ends = self._arcs.indptr.astype(np.int64), self._arcs.indices.astype(np.int32, copy=False)
+        run_on_rows(_look_up, (len(pairs), 16), starts, ends, pairs, found)
+        return found
+
+
+def undirected_graph(edges: Pairs, num_nodes: int) -> sp.csr_array:
+    """The graph of some edges, symmetric, with sorted rows of ones."""
+    return _arcs(np.concatenate([edges, edges[:, ::-1]]), num_nodes)
+
+
+def _arcs(edges: Pairs, num_nodes: int) -> sp.csr_array:
+    graph = sp.csr_array((np.ones(len(edges), np.float32), tuple(edges.T)), shape=(num_nodes, num_nodes))
+    graph.sum_duplicates()
+    graph.data[:] = 1
+    return graph
+
+
+def neighbor_weights(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a neighbor that two nodes share counts: 1, by Adamic-Adar ``1/log d``, by resource allocation ``1/d``."""
+    with np.errstate(divide="ignore"):
+        rarity = np.where(degrees > 1, 1 / np.log(degrees), 0.0)
+        share = np.where(degrees > 0, 1 / degrees, 0.0)
+    return np.column_stack([np.ones_like(degrees), rarity, share])
+
+
+def _of_degrees(degrees: NDArray[np.integer]) -> NDArray[np.float64]:
+    size = np.log1p(degrees)
+    return np.column_stack([size, size**2, degrees == 0])
+
+
+def shared_neighbors(graph: sp.csr_array, weights: NDArray[np.float64], pairs: Pairs) -> Scores:
+    """The sum of the weights ``(n, m)`` of the neighbors that both nodes of a pair have, ``(k, m)``."""
+    scores = np.zeros((len(pairs), weights.shape[1]))
+    width = max(1, graph.nnz // max(graph.shape[0], 1))
+    starts, neighbors = graph.indptr.astype(np.int64), graph.indices.astype(np.int32, copy=False)
+    run_on_rows(_sum_shared, (len(pairs), width), starts, neighbors, weights, np.ascontiguousarray(pairs), scores)
+    return scores
+
+
+@compiled
+def _sum_shared(first: int, last: int, starts: Any, neighbors: Any, weights: Any, pairs: Any, scores: Any) -> None:
+    """Looks up each neighbor of the node that has fewer among the other's, which are sorted, in growing steps."""
+    for k in range(first, last):
+        a, b = pairs[k, 0], pairs[k, 1]
+        if starts[a + 1] - starts[a] > starts[b + 1] - starts[b]:
+            a, b = b, a
+        place, end = starts[b], starts[b + 1]
+        for arc in range(starts[a], starts[a + 1]):
+            node = neighbors[arc]
+            step = 1
+            while place + step < end and neighbors[place + step] < node:
+                step *= 2
+            low, high = place + step // 2, min(place + step + 1, end)
+            while low < high:
+                middle = (low + high) // 2
+                if neighbors[middle] < node:
+                    low = middle + 1
+                else:
+                    high = middle
+            place = low
+            if place == end:
+                break
+            if neighbors[place] == node:
+                for kind in range(weights.shape[1]):
+                    scores[k, kind] += weights[node, kind]
+
+
+@compiled
+def _look_up(first: int, last: int, starts: Any, neighbors: Any, pairs: Any, found: Any) -> None:
+    for k in range(first, last):
+        node = pairs[k, 1]
+        low, high = starts[pairs[k, 0]], starts[pairs[k, 0] + 1]
+        end = high
+        while low < high:
+            middle = (low + high) // 2
+            if neighbors[middle] < node:
+                low = middle + 1
+            else:
+                high = middle
+        found[k] = low < end and neighbors[low] == node
+
+
+class NeighborhoodTerms(nn.Module):
+    """Adds what ``Neighborhoods`` tell to the logits of a decoder: ``slope · logit + <weights, features> + bias``.
+
+    The weights are those of a logistic regression on validation pairs, which no decoder was trained on; on training
+    pairs a decoder is too sure of itself for anything to be added. Until they are fitted, logits stay as they are.
+    """
+
+    slope: Tensor
+    weights: Tensor
+    bias: Tensor
+
+    def __init__(self, directed: bool = False) -> None:
+        super().__init__()
+        self.register_buffer("slope", torch.ones((), dtype=torch.float64))
+        self.register_buffer("weights", torch.zeros(_SHARED + _DEGREE * (1 + directed), dtype=torch.float64))
+        self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
+
+    @property
+    def fitted(self) -> bool:
+        return bool(self.weights.any())
+
+    def forward(self, logits: Tensor, neighborhoods: Neighborhoods, pairs: Tensor) -> Tensor:
+        features = neighborhoods.features(pairs.cpu().numpy()) @ self.weights.double().cpu().numpy()
+        return self.slope * logits + (torch.from_numpy(features).to(logits) + self.bias)
+
+    def fit(
+        self, of_links: Scores, of_others: Scores, links: Pairs, others: Pairs, graph: Neighborhoods
+    ) -> Metrics | None:
+        """Fits the weights on logits of links and of other pairs, and returns the metrics of those pairs, each scored
+        by weights that were fitted without it. Leaves everything as it is, and returns None, where that is no gain.
+        """
+        from sklearn.linear_model import LogisticRegression  # takes a while, and serves this alone
+        from sklearn.metrics import log_loss
+        from sklearn.model_selection import StratifiedKFold, cross_val_predict
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        folds = min(_FOLDS, len(links), len(others))
+        if folds < 2:
+            return None
+        logits = np.concatenate([of_links, of_others])[:, None]
+        rows = np.hstack([logits, graph.features(np.concatenate([links, others]))])
+        labels = np.arange(len(rows)) < len(links)
+        model = make_pipeline(StandardScaler(), LogisticRegression(C=_C, max_iter=1000))
+        if model.fit(rows, labels)[-1].coef_[0, 0] < 0:
+            rows[:, 0] = 0  # the decoder is no better than chance: only neighborhoods count
+        parts = StratifiedKFold(folds, shuffle=True, random_state=0)
+        alone, both = (
+            cross_val_predict(model, x, labels, cv=parts, method="decision_function") for x in (logits, rows)
+        )
+        if log_loss(labels, expit(both)) >= log_loss(labels, expit(alone)):
+            return None
+        scale, regression = model.fit(rows, labels)
+        weights = regression.coef_[0] / scale.scale_
+        self.slope.fill_(weights[0])
+        self.weights.copy_(torch.from_numpy(weights[1:]))
+        self.bias.fill_(regression.intercept_[0] - weights @ scale.mean_)
+        return link_metrics(both[labels], both[~labels])

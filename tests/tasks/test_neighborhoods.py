@@ -1,0 +1,182 @@
+"""Degrees and shared neighbors: features against networkx, the fit against scikit-learn, ranks against a loop."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from runs import Flat, same_weights, small_fit
+from samples import generator, random_graph
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch_geometric.data import Data
+
+from h2hgcn.tasks import LinkPrediction
+from h2hgcn.tasks.neighborhoods import Neighborhoods, NeighborhoodTerms
+from h2hgcn.training import load_run
+from h2hgcn.training.recommending import recommend_links_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*structural ones were made")
+
+
+def edges_of(seed=0):
+    return random_graph(30, 90, seed)[0].T.numpy()
+
+
+def all_pairs(count):
+    pairs = np.stack(np.meshgrid(np.arange(count), np.arange(count), indexing="ij"), -1).reshape(-1, 2)
+    return pairs[pairs[:, 0] != pairs[:, 1]]
+
+
+def of_degree(degree):
+    return np.array([np.log1p(degree), np.log1p(degree) ** 2, degree == 0])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_features_by_definition(directed):
+    edges = edges_of()
+    arcs = nx.DiGraph() if directed else nx.Graph()
+    arcs.add_nodes_from(range(30))
+    arcs.add_edges_from((a, b) for a, b in edges.tolist() if a != b)
+    graph = nx.Graph(arcs)
+    found = Neighborhoods(edges, 30, directed)
+    pairs = all_pairs(30)
+    for (a, b), row in zip(pairs.tolist(), found.features(pairs), strict=True):
+        common = list(nx.common_neighbors(graph, a, b))
+        shared = [
+            len(common),
+            sum(1 / np.log(graph.degree[c]) for c in common),
+            sum(1 / graph.degree[c] for c in common),
+        ]
+        known = arcs.has_edge(a, b)
+        out, into = (arcs.out_degree, arcs.in_degree) if directed else (arcs.degree, arcs.degree)
+        ends = [of_degree(out[a] - known), of_degree(into[b] - known)]
+        np.testing.assert_allclose(row, np.concatenate([np.log1p(shared), *(ends if directed else [sum(ends)])]))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_parts_for_a_search_add_up(directed):
+    found = Neighborhoods(edges_of(), 30, directed)
+    weights = np.random.RandomState(0).randn(9 if directed else 6)
+    pairs = all_pairs(30)
+    pairs = pairs[~found._are_edges(pairs)]
+    parts = found.of_nodes(weights, 0)[pairs[:, 0]] + found.of_nodes(weights, 1)[pairs[:, 1]]
+    rows = found.of_rows(weights, np.arange(30))
+    np.testing.assert_allclose(parts + rows[tuple(pairs.T)], found.features(pairs) @ weights, atol=1e-9)
+
+
+def test_two_hops_are_those_of_the_highest_index(monkeypatch):
+    found = Neighborhoods(edges_of(), 30)
+    near = found.two_hops(np.arange(30), 30)
+    index = found.of_rows(np.array([0.0, 1.0, 0.0]), np.arange(30))
+    for node in range(30):
+        others = near[node][near[node] >= 0]
+        assert set(others.tolist()) - {node} == set(index[node].nonzero()[0].tolist()) - {node}
+        scores = index[node][others[others != node]]
+        assert (np.diff(scores) <= 1e-9).all()
+    star = Neighborhoods(np.stack([np.zeros(2000, int), np.arange(1, 2001)], 1), 2001)
+    assert (star.two_hops(np.array([1, 2]), 5) == -1).all()  # only a hub leads on
+
+
+def test_fit_is_that_of_scikit_learn_and_helps():
+    random = np.random.RandomState(0)
+    graph = Neighborhoods(edges_of(), 30)
+    pairs = all_pairs(30)[random.permutation(870)]
+    features = graph.features(pairs)
+    chance = 1 / (1 + np.exp(-(features[:, 1] * 2 + features[:, 3] - 3)))
+    labels = random.rand(len(pairs)) < chance
+    logits = random.randn(len(pairs)) + labels
+    terms = NeighborhoodTerms()
+    links, others = pairs[labels], pairs[~labels]
+    metrics = terms.fit(logits[labels], logits[~labels], links, others, graph)
+    assert metrics is not None
+    assert terms.fitted
+    rows = np.column_stack([logits, features])
+    order = np.argsort(~labels, kind="stable")
+    expected = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows[order], labels[order])
+    found = terms(torch.from_numpy(logits), graph, torch.from_numpy(pairs))
+    np.testing.assert_allclose(found, expected.decision_function(rows), rtol=1e-4, atol=1e-4)
+
+
+def test_what_does_not_help_changes_nothing():
+    random = np.random.RandomState(0)
+    graph = Neighborhoods(edges_of(), 30)
+    pairs = all_pairs(30)[random.permutation(870)[:60]]
+    terms = NeighborhoodTerms()
+    sure = np.linspace(2, 3, 30)
+    assert terms.fit(sure, -sure, pairs[:30], pairs[30:], graph) is None
+    assert terms.fit(sure[:1], -sure[:1], pairs[:1], pairs[1:2], graph) is None
+    assert not terms.fitted
+    assert terms.slope == 1
+
+
+def test_a_decoder_that_is_worse_than_chance_does_not_count():
+    graph = Neighborhoods(edges_of(), 30)
+    pairs = all_pairs(30)
+    labels = graph.features(pairs)[:, 0] > 0
+    wrong = np.where(labels, -1.0, 1.0) + np.random.RandomState(0).randn(len(pairs)) * 3
+    terms = NeighborhoodTerms()
+    assert terms.fit(wrong[labels], wrong[~labels], pairs[labels], pairs[~labels], graph)["auc"] > 0.99
+    assert terms.slope == 0
+
+
+def scale_free(directed=False):
+    graph = nx.barabasi_albert_graph(200, 3, seed=1)
+    index = torch.tensor(list(graph.edges)).T
+    index = index if directed else torch.cat([index, index.flip(0)], 1)
+    return Data(edge_index=index, num_nodes=200, directed=directed, x=torch.randn(200, 4, generator=generator(0)))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("model", [None, Flat])
+def test_a_run_fits_keeps_and_ranks_by_them(tmp_path, directed, model):
+    task = LinkPrediction(val=0.2, neighborhood_terms=True)
+    data = scale_free(directed)
+    more = {} if model is None else {"model": model}
+    run = small_fit(task, data=data, epochs=5, folder=tmp_path, **more)
+    assert run.model.head.sees_neighborhoods
+    assert run.metrics["test"]["auc"] > run.metrics["test"]["auc_decoder"] + 0.05
+    assert abs(run.metrics["val"]["auc"] - run.metrics["test"]["auc"]) < 0.3
+    again = load_run(tmp_path, data, model)
+    assert same_weights(run, again)
+    assert again.evaluate() == run.metrics["test"]
+    for direction in ("out", "in") if directed else (None,):
+        found = again.recommend(7, 4, direction=direction)
+        many = recommend_links_of(again, [7, 9], 4, "exact", direction)
+        assert many["other"][:4].tolist() == [link.node for link in found]
+        linked = {
+            7,
+            *(
+                b if a == 7 else a
+                for a, b in again.links.T.tolist()
+                if 7 in (a, b) and (not directed or (a, b).index(7) == (direction == "in"))
+            ),
+        }
+        free = [node for node in range(200) if node not in linked]
+        pairs = [[node, 7] if direction == "in" else [7, node] for node in free]
+        chances = again.predict(pairs)
+        best = [free[place] for place in (-chances).argsort(stable=True)[:4].tolist()]
+        assert [link.node for link in found] == best
+        assert [link.probability for link in found] == pytest.approx(chances.sort(descending=True).values[:4].tolist())
+
+
+def test_an_index_finds_what_an_exact_search_does(tmp_path):
+    pytest.importorskip("faiss")
+    run = small_fit(LinkPrediction(val=0.2, neighborhood_terms=True), data=scale_free(), epochs=5, folder=tmp_path)
+    said = []
+    found = recommend_links_of(run, None, 3, "hnsw", say=said.append)
+    exact = recommend_links_of(run, None, 3, "exact")
+    assert (found["other"] == exact["other"]).mean() > 0.95
+    assert said
+
+
+def test_predictions_on_the_graph_with_all_its_edges():
+    """A link of the graph is scored as if it were not there, so that it is not told by itself."""
+    data = scale_free()
+    run = small_fit(LinkPrediction(val=0.2, neighborhood_terms=True), data=data, epochs=5)
+    pairs = data.edge_index.T[:20]
+    found = run.predict(pairs.tolist(), data=data)
+    points = run.encode(data)
+    alone = run.model.head(points, pairs, run.model.distance_scale)
+    graph = Neighborhoods(data.edge_index.T.numpy(), 200)
+    assert found == pytest.approx(run.model.head.neighborhood(alone, graph, pairs).sigmoid().detach(), rel=1e-5)
