@@ -21,6 +21,7 @@ _PARTS = {"train": "Training", "val": "Validation", "test": "Test", "reconstruct
 _METRICS = {
     "auc": "ROC AUC",
     "auc_answerable": "ROC AUC of answerable pairs",
+    "auc_decoder": "ROC AUC by the decoder alone",
     "direction_auc": "direction AUC",
     "ap": "average precision",
     "mrr": "mean reciprocal rank",

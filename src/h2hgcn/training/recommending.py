@@ -81,7 +81,7 @@ def _search(
     if options["rank"] is not None:
         assert run.link_decoder is not None
         incoming, points = options["direction"] == "in", run.embeddings.to(run.device)
-        links = run.link_decoder.as_search(run.neighborhoods, points, incoming, run.model.distance_scale)
+        links = run.link_decoder.as_search(lambda: run.neighborhoods, points, incoming, run.model.distance_scale)
         queries = vectors_of(links.queries.cpu().numpy(), coordinates_of(run.model.encoder))
         exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, options["euclidean"], links.of_rows)
         vectors = vectors._replace(queries=queries.queries)

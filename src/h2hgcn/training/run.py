@@ -21,7 +21,6 @@ from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.tasks.features import check_same_columns
 from h2hgcn.tasks.heads import LinkHead
 from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_probabilities, link_probabilities
-from h2hgcn.tasks.link_prediction import LinkProblem
 from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.tensor_files import write_tensors
@@ -295,10 +294,11 @@ class Run:
         decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
         return decoder if isinstance(decoder, LinkHead) else None
 
+    @cached_property
     def neighborhoods(self) -> Neighborhoods:
-        """Degrees and shared neighbors in the graph that messages went along."""
-        assert isinstance(self.problem, LinkProblem)
-        return self.problem.neighborhoods
+        """Degrees and shared neighbors in the whole graph: links that were held out are known by now."""
+        decoder = self.link_decoder
+        return Neighborhoods(self.links.T.numpy(), len(self.embeddings), decoder is not None and decoder.directed)
 
     def link_order(self, direction: str | None = None) -> tuple[Direction | None, Rank | None]:
         """Which links of a node to recommend, ``"out"``, ``"in"`` or None (both), and what puts them in order: a
@@ -322,7 +322,7 @@ class Run:
         assert self.link_decoder is not None
         numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
         points, scale = self.embeddings.to(self.device), self.model.distance_scale
-        return self.link_decoder.logits_in(self.neighborhoods, points, numbers, scale).cpu()
+        return self.link_decoder.logits_in(lambda: self.neighborhoods, points, numbers, scale).cpu()
 
     def _predict_graphs(self, what: Any, collection: Any) -> Tensor:
         chosen = chosen_graphs(what, collection)
