@@ -25,6 +25,7 @@ _METRICS = {
     "direction_auc": "direction AUC",
     "ap": "average precision",
     "mrr": "mean reciprocal rank",
+    "accuracy_network": "accuracy of the network alone",
     "macro_f1": "macro F1",
     "f1": "F1",
     "map": "mean average precision",

@@ -77,7 +77,7 @@ def link_baselines(x: Any, split: EdgeSplit, part: str = "test") -> Baselines:
         split: Training edges, and the pairs to score.
         part: ``"val"`` or ``"test"``.
     """
-    x, graph = _as_matrix(x), undirected_graph(split.train, split.num_nodes)
+    x, graph = as_matrix(x), undirected_graph(split.train, split.num_nodes)
     degrees = np.diff(graph.indptr).astype(np.float64)
     weights = neighbor_weights(degrees)
     # what makes a scorer: some look at the validation part first, which may fail and takes time
@@ -114,7 +114,7 @@ def propagated_classes(adjacency: Adjacency, labels: Tensor, train: Tensor) -> N
     return classes.cpu().numpy()
 
 
-def _as_matrix(x: Any) -> Any:
+def as_matrix(x: Any) -> Any:
     """A NumPy array, or a sparse matrix in rows."""
     if isinstance(x, Tensor):
         x = x.detach().cpu()

@@ -18,6 +18,7 @@ from h2hgcn.layers import CentroidDistance, FermiDiracDecoder
 from h2hgcn.layers.euclidean_centroids import EuclideanCentroids
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space, squared_distance
 from h2hgcn.layers.stiefel_parameter import stiefel_parameter
+from h2hgcn.tasks.feature_terms import FeatureTerms
 from h2hgcn.tasks.neighborhoods import Neighborhoods, NeighborhoodTerms
 
 Classifier = Literal["centroids", "linear"]
@@ -233,17 +234,26 @@ class ClassHead(nn.Module):
 
 
 class NodeHead(nn.Module):
-    """A classifier of nodes, and the decoder of the link-prediction term."""
+    """A classifier of nodes, the decoder of the link-prediction term, and what features add once training is over."""
 
-    def __init__(self, classes: ClassHead, links: LinkHead | None) -> None:
+    def __init__(self, classes: ClassHead, links: LinkHead | None, features: FeatureTerms | None = None) -> None:
         super().__init__()
         self.classes = classes
         self.links = links
+        self.features = features
 
     def forward(self, points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
         """Logits of the classes."""
         logits: Tensor = self.classes(points, distance_scale=distance_scale)
         return logits
+
+    def logits_with(self, x: Callable[[], Any], points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+        """Logits of the classes with what the nodes' features add, which are not asked for if that is nothing."""
+        logits: Tensor = self(points, distance_scale)
+        if self.features is None or not self.features.fitted:
+            return logits
+        added: Tensor = self.features(logits, x())
+        return added
 
     def link_logits(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float) -> Tensor:
         assert self.links is not None

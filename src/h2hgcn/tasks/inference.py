@@ -9,12 +9,13 @@ from torch import Tensor
 from h2hgcn.datasets import DataError
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.tasks.baselines import as_matrix
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.encoding import all_points
 from h2hgcn.tasks.features import listed, node_features
 from h2hgcn.tasks.graph_batches import batch_of, essence
 from h2hgcn.tasks.graph_classification import graph_logits
-from h2hgcn.tasks.heads import LinkHead
+from h2hgcn.tasks.heads import LinkHead, NodeHead
 from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model
 from h2hgcn.tasks.scaling import ScaledFeatures
@@ -55,9 +56,15 @@ def link_probabilities(model: Model, points: Tensor, pairs: Tensor, data: Any) -
 
 
 @torch.no_grad()
-def class_probabilities(model: Model, points: Tensor, nodes: Tensor) -> Tensor:
-    """The probabilities of the classes for some rows of ``points``."""
-    return model.head(points[nodes.to(points.device)], model.distance_scale).softmax(1)
+def class_probabilities(model: Model, points: Tensor, nodes: Tensor, data: Any) -> Tensor:
+    """The probabilities of the classes for some rows of ``points``, nodes of a graph."""
+    head = model.head
+    assert isinstance(head, NodeHead)
+
+    def x() -> Any:
+        return as_matrix(node_features(data, "nc"))[nodes.cpu().numpy()]
+
+    return head.logits_with(x, points[nodes.to(points.device)], model.distance_scale).softmax(1)
 
 
 @torch.no_grad()

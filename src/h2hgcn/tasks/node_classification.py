@@ -21,9 +21,10 @@ from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.renumbered import renumbered
 from h2hgcn.options import conform, require
-from h2hgcn.tasks.baselines import Baselines, propagated_classes, run_baselines
+from h2hgcn.tasks.baselines import Baselines, as_matrix, propagated_classes, run_baselines
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.encoding import all_points, encoded
+from h2hgcn.tasks.feature_terms import FeatureTerms, regression_classes
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import ClassHead, Classifier, Decoder, LinkHead, NodeHead, decoder_for
 from h2hgcn.tasks.metrics import Classes, class_metrics, majority_metrics, predicted_classes
@@ -57,6 +58,8 @@ class NodeClassification:
         head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardised over
             a batch, by batch normalisation.
         decoder: Of the link-prediction term, as in ``LinkPrediction``.
+        feature_terms: Whether a logistic regression on features, unless they were made from the graph, adds to the
+            logits, by a share that is fitted on the validation nodes once training is over (see ``FeatureTerms``).
     """
 
     name: ClassVar[str] = "nc"
@@ -79,6 +82,7 @@ class NodeClassification:
     head_norm: bool = False
     classifier: Classifier | None = None
     decoder: Decoder = "auto"
+    feature_terms: bool = False
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
@@ -96,7 +100,9 @@ class NodeClassification:
         check_edges(data)
         split = split_nodes(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
         _check_split(split, node_labels(data), getattr(data, "label_names", None))
-        return NodeProblem(replace(self, decoder=decoder_for(data, self.decoder)), data, split)
+        feature_terms = self.feature_terms and not getattr(data, "structural", False)
+        task = replace(self, decoder=decoder_for(data, self.decoder), feature_terms=feature_terms)
+        return NodeProblem(task, data, split)
 
     def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
         """The model of this task on an encoder, its scaling still to be loaded."""
@@ -109,7 +115,9 @@ class NodeClassification:
             encoder, num_classes, self.num_centroids, self.head_dropout, self.classifier, self.head_norm
         )
         links = LinkHead(encoder, decoder=self.decoder) if self.link_weight else None
-        return Model(scaling, encoder, NodeHead(classes, links))
+        width = x if isinstance(x, int) else x.shape[1]
+        features = FeatureTerms(width, num_classes) if self.feature_terms else None
+        return Model(scaling, encoder, NodeHead(classes, links, features))
 
 
 def _check_split(split: NodeSplit, labels: NDArray[np.int64], names: Sequence[Any] | None) -> None:
@@ -148,6 +156,7 @@ class NodeProblem:
         self.split = split
         self.y = torch.from_numpy(node_labels(data))
         self.num_classes = int(self.y.max()) + 1
+        self.has_features = not getattr(data, "structural", False)
         self.selection_metric: str = task.selection or getattr(data, "selection", None) or "accuracy"
         if self.selection_metric == "f1" and self.num_classes != 2:
             raise DataError(f"selection='f1' is the F1 of the second of two classes, but there are {self.num_classes}")
@@ -258,8 +267,27 @@ class NodeProblem:
     def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:
         """The true and the predicted classes of a part."""
         nodes = torch.from_numpy(getattr(self.split, part))
-        logits = model.head(self.points(model)[nodes], model.distance_scale)
-        return self.y[nodes].cpu().numpy(), predicted_classes(logits)
+        return self.y[nodes].cpu().numpy(), predicted_classes(self.class_logits(model, self.points(model), nodes))
+
+    def class_logits(self, model: Model, points: Tensor, nodes: Tensor) -> Tensor:
+        """The logits of the classes of some nodes, as the finished model has them."""
+        assert isinstance(model.head, NodeHead)
+        return model.head.logits_with(
+            lambda: as_matrix(self.x)[nodes.cpu().numpy()], points[nodes], model.distance_scale
+        )
+
+    @torch.no_grad()
+    def finish(self, model: Model) -> Metrics | None:
+        """Fits what comes after training; the metrics of validation nodes, if it changed them."""
+        assert isinstance(model.head, NodeHead)
+        if model.head.features is None:
+            return None
+        y, val = self.y.cpu().numpy(), self.split.val
+        before = self.evaluate(model, "val")
+        logits = model.head(self.points(model)[torch.from_numpy(val)], model.distance_scale).double().cpu().numpy()
+        if not model.head.features.fit(logits, self.x, y, self.split.train, val):
+            return None
+        return self.evaluate(model, "val") | {"accuracy_network": before["accuracy"]}
 
     def baselines(self, part: str) -> Baselines:
         y, nodes = self.y.cpu().numpy(), getattr(self.split, part)
@@ -268,10 +296,16 @@ class NodeProblem:
             propagated = propagated_classes(self.adjacency, self.y, self.train)[nodes]
             return class_metrics(y[nodes], propagated, self.num_classes)
 
+        def regression() -> Metrics:
+            classes = regression_classes(self.x, y, self.split.train, self.split.val, nodes, self.num_classes)
+            return class_metrics(y[nodes], classes, self.num_classes)
+
         found = {
             "majority class": lambda: majority_metrics(y[self.split.train], y[nodes], self.num_classes),
             "label propagation": propagation,
         }
+        if self.has_features:
+            found["logistic regression"] = regression
         if self.selection_metric == "f1":  # of the class 1, which may be the rare one: naming it always is worth more
             found["always class 1"] = lambda: class_metrics(y[nodes], np.ones_like(y[nodes]), self.num_classes)
         return run_baselines(found)

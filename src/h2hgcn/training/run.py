@@ -196,7 +196,7 @@ class Run:
             if data is None:
                 return self.link_logits(numbers.numpy()).sigmoid()
             return link_probabilities(self.model, points, numbers, data).cpu()
-        return class_probabilities(self.model, points, numbers.flatten()).cpu()
+        return class_probabilities(self.model, points, numbers.flatten(), graph).cpu()
 
     def encode(self, data: Any) -> Tensor:
         """Points of the nodes of another graph, all of whose edges carry messages.

@@ -1,0 +1,140 @@
+"""What features alone say about the class of a node: a logistic regression, mixed with the network's answer.
+
+Where features tell nearly all, as words of a description do, a linear model of all of them is hard to beat, and a
+network that first maps them to a few coordinates loses some of it.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+from torch import Tensor, nn
+
+from h2hgcn.datasets import DataError
+from h2hgcn.tasks.baselines import as_matrix
+from h2hgcn.tasks.metrics import Scores
+
+Nodes = NDArray[np.int64]
+
+# Of the regression: the penalties that validation nodes choose from, and the products of a step that it is tried with
+# at most: about a minute.
+_CHOICES = (1.0, 10.0)
+_PRODUCTS = 1 << 28
+
+# Features of which more are 0 count as words: rows of length 1. Others are standardized.
+_MOSTLY = 0.8
+
+
+class FeatureTerms(nn.Module):
+    """Adds a logistic regression on features to the logits of classes: ``slope · log p(network) + share · log
+    p(features)``. Until it is fitted, logits stay as they are.
+    """
+
+    weights: Tensor
+    bias: Tensor
+    mix: Tensor
+    unit_rows: Tensor
+
+    def __init__(self, in_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.register_buffer("weights", torch.zeros(in_features, num_classes))
+        self.register_buffer("bias", torch.zeros(num_classes))
+        self.register_buffer("mix", torch.tensor([1.0, 0.0]))
+        self.register_buffer("unit_rows", torch.tensor(False))
+
+    @property
+    def fitted(self) -> bool:
+        return bool(self.mix[1])
+
+    def forward(self, logits: Tensor, x: Any) -> Tensor:
+        """``x`` are the features of the same nodes, as they are given."""
+        rows = _rows(as_matrix(x), bool(self.unit_rows))
+        of_features = rows @ self.weights.double().cpu().numpy() + self.bias.double().cpu().numpy()
+        added = torch.from_numpy(log_softmax(of_features, axis=1)).to(logits)
+        return self.mix[0] * logits.log_softmax(1) + self.mix[1] * added
+
+    def fit(self, logits: Scores, x: Any, y: Nodes, train: Nodes, val: Nodes) -> bool:
+        """Fits the regression on training nodes and its share on validation nodes, whose ``logits`` are given. Leaves
+        everything as it is, and says so by False, where more of these would not be classified rightly.
+        """
+        found = fit_regression(x, y, train, val, logits.shape[1])
+        if found is None:
+            return False
+        weights, bias, unit_rows = found
+        parts = np.stack([log_softmax(logits, 1), log_softmax(_rows(as_matrix(x)[val], unit_rows) @ weights + bias, 1)])
+
+        def loss(mix: NDArray[np.float64]) -> float:
+            return -float(log_softmax(np.tensordot(mix, parts, 1), 1)[np.arange(len(val)), y[val]].mean())
+
+        mix = minimize(loss, np.array([1.0, 0.5]), method="L-BFGS-B", bounds=[(0, None)] * 2).x
+        before, after = ((scores.argmax(1) == y[val]).sum() for scores in (logits, np.tensordot(mix, parts, 1)))
+        if after <= before:
+            return False
+        for buffer, value in ((self.weights, weights), (self.bias, bias), (self.mix, mix)):
+            buffer.copy_(torch.from_numpy(value))
+        self.unit_rows.fill_(unit_rows)
+        return True
+
+
+def fit_regression(
+    x: Any, y: Nodes, train: Nodes, val: Nodes, num_classes: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], bool] | None:
+    """Weights ``(features, classes)`` and bias of a logistic regression on training nodes, with the penalty that is
+    best on validation nodes, and whether rows are to have length 1; None where it would take too long.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression  # takes a while, and serves this alone
+    from sklearn.preprocessing import StandardScaler
+
+    matrix = as_matrix(x)
+    size = matrix.nnz if sp.issparse(matrix) else matrix.size
+    if size * num_classes > _PRODUCTS:
+        return None
+    unit_rows = sp.issparse(matrix) or float((matrix[train] == 0).mean()) > _MOSTLY
+    rows, others = (_rows(matrix[nodes], unit_rows) for nodes in (train, val))
+    scaler = StandardScaler(with_mean=not unit_rows, with_std=not unit_rows).fit(rows)
+    best, best_loss = None, np.inf
+    for choice in _CHOICES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = LogisticRegression(C=choice, max_iter=200).fit(scaler.transform(rows), y[train])
+        weights, bias = _for_all_classes(model, num_classes)
+        if not unit_rows:
+            weights = weights / scaler.scale_[:, None]
+            bias = bias - scaler.mean_ @ weights
+        loss = -log_softmax(others @ weights + bias, 1)[np.arange(len(val)), y[val]].mean()
+        if loss < best_loss:
+            best, best_loss = (weights, bias, unit_rows), loss
+    return best
+
+
+def regression_classes(x: Any, y: Nodes, train: Nodes, val: Nodes, nodes: Nodes, num_classes: int) -> Nodes:
+    """The classes that features alone give to some nodes."""
+    found = fit_regression(x, y, train, val, num_classes)
+    if found is None:
+        raise DataError("the features are too many for it")
+    weights, bias, unit_rows = found
+    classes: Nodes = (_rows(as_matrix(x)[nodes], unit_rows) @ weights + bias).argmax(1)
+    return classes
+
+
+def _for_all_classes(model: Any, num_classes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of two classes there is one row of weights; classes without a training node get none at all."""
+    rows, bias = model.coef_, model.intercept_
+    if len(model.classes_) == 2:
+        rows, bias = np.vstack([-rows, rows]) / 2, np.concatenate([-bias, bias]) / 2
+    weights, biases = np.zeros((rows.shape[1], num_classes)), np.full(num_classes, -30.0)
+    weights[:, model.classes_], biases[model.classes_] = rows.T, bias
+    return weights, biases
+
+
+def _rows(matrix: Any, unit_rows: bool) -> Any:
+    """Rows in double precision, of length 1 if that is wanted."""
+    from sklearn.preprocessing import normalize
+
+    return normalize(matrix.astype(np.float64)) if unit_rows else matrix.astype(np.float64)
