@@ -191,9 +191,9 @@ class NeighborhoodTerms(nn.Module):
 
     def __init__(self, directed: bool = False) -> None:
         super().__init__()
-        self.register_buffer("slope", torch.ones((), dtype=torch.float64))
-        self.register_buffer("weights", torch.zeros(_SHARED + _DEGREE * (1 + directed), dtype=torch.float64))
-        self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("slope", torch.ones(()))
+        self.register_buffer("weights", torch.zeros(_SHARED + _DEGREE * (1 + directed)))
+        self.register_buffer("bias", torch.zeros(()))
 
     @property
     def fitted(self) -> bool:
