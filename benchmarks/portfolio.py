@@ -79,6 +79,8 @@ LINKS: dict[str, _Setting] = {
 }  # fmt: skip
 
 NORM = {"head_norm": True}
+LINEAR = {**NORM, **TERMS, "classifier": "linear", "head_dropout": 0.5}
+
 NODES: dict[str, _Setting] = {
     "features-2": ({}, {"dropout": 0.3}, {"lr": 0.005, "weight_decay": 0.001}),
     "features-2-norm": (NORM, {"max_tangent_norm": 2.0, "dropout": 0.3, "feature_dropout": 0.5}, {"lr": 0.01}),
@@ -122,6 +124,22 @@ NODES: dict[str, _Setting] = {
     "vectors-2-dropout": (
         {**NORM, "link_weight": 1.0, "head_dropout": 0.5},
         {**VECTORS, "max_tangent_norm": 2.0, "vector_dropout": 0.5, "dropout": 0.3}, {"lr": 0.01},
+    ),
+    "both-1-linear-terms": (
+        {**LINEAR, "link_weight": 10.0}, {**BOTH, "num_layers": 1, "max_tangent_norm": 2.0, "feature_dropout": 0.5},
+        FAST,
+    ),
+    "vectors-1-linear-terms": (
+        {**LINEAR, "link_weight": 10.0}, {**VECTORS, "num_layers": 1, "max_tangent_norm": 2.0}, FAST
+    ),
+    "both-2-linear-terms": (
+        {**LINEAR, "link_weight": 10.0}, {**BOTH, "max_tangent_norm": 2.0, "feature_dropout": 0.5}, FAST
+    ),
+    "both-1-linear-weak": (
+        {**LINEAR, "link_weight": 1.0}, {**BOTH, "num_layers": 1, "max_tangent_norm": 2.0, "feature_dropout": 0.5}, EVEN
+    ),
+    "features-1-linear": (
+        {**LINEAR, "link_weight": 1.0}, {"num_layers": 1, "feature_dropout": 0.5}, {"lr": 0.01, "weight_decay": 0.001}
     ),
 }  # fmt: skip
 
