@@ -78,7 +78,8 @@ def test_a_run_fits_and_keeps_it(tmp_path):
     assert run.result["trivial"]["logistic regression"] > 0.8
     again = load_run(tmp_path)
     assert same_weights(run, again)
-    assert again.evaluate("test") == {k: v for k, v in run.metrics["test"].items() if k != "accuracy_network"}
+    assert again.evaluate("test") == run.metrics["test"]
+    assert again.evaluate("val") == run.metrics["val"]
     chances = again.predict()
     torch.testing.assert_close(chances.sum(1), torch.ones(300))
     nodes = run.problem.split.test

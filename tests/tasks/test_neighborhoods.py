@@ -5,14 +5,15 @@ import numpy as np
 import pytest
 import torch
 from runs import Flat, same_weights, small_fit
-from samples import generator, random_graph
+from samples import random_graph
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch_geometric.data import Data
 
 from h2hgcn.tasks import LinkPrediction
-from h2hgcn.tasks.neighborhoods import Neighborhoods, NeighborhoodTerms
+from h2hgcn.tasks.metrics import auc
+from h2hgcn.tasks.neighborhoods import Neighborhoods, NeighborhoodTerms, out_of_fold
 from h2hgcn.training import load_run
 from h2hgcn.training.recommending import recommend_links_of
 
@@ -29,7 +30,12 @@ def all_pairs(count):
 
 
 def of_degree(degree):
-    return np.array([np.log1p(degree), np.log1p(degree) ** 2, degree == 0])
+    return np.array([np.log1p(degree), np.log1p(degree) ** 2])
+
+
+def of_end(degree, all_degrees):
+    """A node without edges counts as the others do on average."""
+    return of_degree(degree) if degree else np.mean([of_degree(one) for one in all_degrees if one], axis=0)
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -50,14 +56,14 @@ def test_features_by_definition(directed):
         ]
         known = arcs.has_edge(a, b)
         out, into = (arcs.out_degree, arcs.in_degree) if directed else (arcs.degree, arcs.degree)
-        ends = [of_degree(out[a] - known), of_degree(into[b] - known)]
+        ends = [of_end(of[node] - known, [count for _, count in of]) for of, node in ((out, a), (into, b))]
         np.testing.assert_allclose(row, np.concatenate([np.log1p(shared), *(ends if directed else [sum(ends)])]))
 
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_parts_for_a_search_add_up(directed):
     found = Neighborhoods(edges_of(), 30, directed)
-    weights = np.random.RandomState(0).randn(9 if directed else 6)
+    weights = np.random.RandomState(0).randn(7 if directed else 5)
     pairs = all_pairs(30)
     pairs = pairs[~found._are_edges(pairs)]
     parts = found.of_nodes(weights, 0)[pairs[:, 0]] + found.of_nodes(weights, 1)[pairs[:, 1]]
@@ -87,13 +93,10 @@ def test_fit_is_that_of_scikit_learn_and_helps():
     labels = random.rand(len(pairs)) < chance
     logits = random.randn(len(pairs)) + labels
     terms = NeighborhoodTerms()
-    links, others = pairs[labels], pairs[~labels]
-    metrics = terms.fit(logits[labels], logits[~labels], links, others, graph)
-    assert metrics is not None
+    assert terms.fit(logits, labels, pairs, graph)
     assert terms.fitted
     rows = np.column_stack([logits, features])
-    order = np.argsort(~labels, kind="stable")
-    expected = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows[order], labels[order])
+    expected = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, labels)
     found = terms(torch.from_numpy(logits), graph, torch.from_numpy(pairs))
     np.testing.assert_allclose(found, expected.decision_function(rows), rtol=1e-4, atol=1e-4)
 
@@ -102,29 +105,36 @@ def test_what_does_not_help_changes_nothing():
     random = np.random.RandomState(0)
     graph = Neighborhoods(edges_of(), 30)
     pairs = all_pairs(30)[random.permutation(870)[:60]]
+    labels = np.arange(60) < 30
+    sure = np.where(labels, 2.5, -2.5) + random.rand(60)
     terms = NeighborhoodTerms()
-    sure = np.linspace(2, 3, 30)
-    assert terms.fit(sure, -sure, pairs[:30], pairs[30:], graph) is None
-    assert terms.fit(sure[:1], -sure[:1], pairs[:1], pairs[1:2], graph) is None
+    assert not terms.fit(sure, labels, pairs, graph)
+    few = np.r_[0:9, 30:60]
+    told = graph.features(pairs)[:, 0] > 0
+    assert not terms.fit(random.randn(60)[few], labels[few], pairs[few], graph)
+    assert not terms.fit(np.where(told, -1.0, 1.0) + random.randn(60), told, pairs, graph)  # the decoder misleads
     assert not terms.fitted
     assert terms.slope == 1
 
 
-def test_a_decoder_that_is_worse_than_chance_does_not_count():
+def test_scores_out_of_fold_are_by_weights_without_the_pair():
+    """Labels that nothing tells: weights that saw a pair know it a little, others do not."""
+    random = np.random.RandomState(1)
     graph = Neighborhoods(edges_of(), 30)
-    pairs = all_pairs(30)
-    labels = graph.features(pairs)[:, 0] > 0
-    wrong = np.where(labels, -1.0, 1.0) + np.random.RandomState(0).randn(len(pairs)) * 3
-    terms = NeighborhoodTerms()
-    assert terms.fit(wrong[labels], wrong[~labels], pairs[labels], pairs[~labels], graph)["auc"] > 0.99
-    assert terms.slope == 0
+    pairs = all_pairs(30)[random.permutation(870)[:40]]
+    labels, logits = random.rand(40) < 0.5, random.randn(40)
+    rows = np.column_stack([logits, graph.features(pairs)])
+    seen = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, labels).decision_function(rows)
+    fair = out_of_fold(logits, labels, pairs, graph)
+    assert auc(seen[labels], seen[~labels]) > auc(fair[labels], fair[~labels]) + 0.1
 
 
 def scale_free(directed=False):
-    graph = nx.barabasi_albert_graph(200, 3, seed=1)
+    graph = nx.powerlaw_cluster_graph(200, 4, 0.8, seed=1)
+    x = 10 * np.linalg.eigh(nx.to_numpy_array(graph))[1][:, -8:]
     index = torch.tensor(list(graph.edges)).T
     index = index if directed else torch.cat([index, index.flip(0)], 1)
-    return Data(edge_index=index, num_nodes=200, directed=directed, x=torch.randn(200, 4, generator=generator(0)))
+    return Data(edge_index=index, num_nodes=200, directed=directed, x=torch.from_numpy(x).float())
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -140,6 +150,7 @@ def test_a_run_fits_keeps_and_ranks_by_them(tmp_path, directed, model):
     again = load_run(tmp_path, data, model)
     assert same_weights(run, again)
     assert again.evaluate() == run.metrics["test"]
+    assert again.evaluate("val") == run.metrics["val"]
     for direction in ("out", "in") if directed else (None,):
         found = again.recommend(7, 4, direction=direction)
         many = recommend_links_of(again, [7, 9], 4, "exact", direction)

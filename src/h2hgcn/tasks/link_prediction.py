@@ -25,8 +25,8 @@ from h2hgcn.tasks.edges import check_edges, check_some_weight
 from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import Decoder, LinkHead, decoder_for
-from h2hgcn.tasks.metrics import auc, link_metrics
-from h2hgcn.tasks.neighborhoods import Neighborhoods
+from h2hgcn.tasks.metrics import Scores, auc, link_metrics
+from h2hgcn.tasks.neighborhoods import Neighborhoods, out_of_fold
 from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.sampling import Sampling, batch_random
@@ -156,7 +156,7 @@ class LinkProblem:
         self.messages: Adjacency = self.adjacency
         self.sampling: Sampling | None = None
         self._striped: Tensor | None = None
-        self._answerable_rows: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]] | None] = {}
+        self._parts: dict[str, tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]] = {}
         self._one_way_links: dict[str, NDArray[np.int64]] = {}
 
     @property
@@ -260,39 +260,55 @@ class LinkProblem:
         """Degrees and shared neighbors in the training graph."""
         return Neighborhoods(self.split.train, self.num_nodes, self.task.decoder == "directed")
 
-    def link_logits(self, model: Model, points: Tensor, pairs: Tensor) -> Tensor:
-        """The logits of pairs of nodes, as the finished model has them."""
-        return _head(model).logits_in(lambda: self.neighborhoods, points, pairs, model.distance_scale)
-
     @torch.no_grad()
-    def finish(self, model: Model) -> Metrics | None:
-        """Fits what comes after training, on validation links; their metrics, if it changed them."""
+    def finish(self, model: Model) -> bool:
+        """Fits what comes after training, on validation pairs whose nodes both have a training edge, and returns
+        whether that changed the model.
+        """
         terms = _head(model).neighborhood
         if terms is None:
-            return None
-        links, others = self.split.val, self.split.val_neg
-        pairs = torch.from_numpy(np.concatenate([links, others])).to(self.device)
-        logits = model.head(self.points(model), pairs, model.distance_scale).double().cpu().numpy()
-        of_links, of_others = np.split(logits, [len(links)])
-        metrics = terms.fit(of_links, of_others, links, others, self.neighborhoods)
-        return None if metrics is None else metrics | {"auc_decoder": auc(of_links, of_others)}
+            return False
+        pairs, labels, known = self._pairs_of("val")
+        logits = self._decoded(model, self.points(model), pairs)
+        return terms.fit(logits[known], labels[known], pairs[known], self.neighborhoods)
+
+    def _pairs_of(self, part: str) -> tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Links and then others, which are links, and for which of them both nodes have a training edge."""
+        if part not in self._parts:
+            links, others = getattr(self.split, part), getattr(self.split, f"{part}_neg")
+            pairs = np.concatenate([links, others])
+            self._parts[part] = (pairs, np.arange(len(pairs)) < len(links), self.split.answerable(pairs))
+        return self._parts[part]
+
+    def _decoded(self, model: Model, points: Tensor, pairs: Pairs) -> Scores:
+        """The logits of the decoder alone."""
+        numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
+        logits: Tensor = model.head(points, numbers, model.distance_scale)
+        return logits.double().cpu().numpy()
+
+    def _scores(self, model: Model, points: Tensor, pairs: Pairs) -> Scores:
+        """The logits of the finished model."""
+        numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
+        logits = _head(model).logits_in(lambda: self.neighborhoods, points, numbers, model.distance_scale)
+        return logits.double().cpu().numpy()
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
-        links, others = getattr(self.split, part), getattr(self.split, f"{part}_neg")
-        one_way = self._one_way(part)
-        pairs = torch.from_numpy(np.concatenate([links, others, links[one_way][:, ::-1]])).to(self.device)
-        points = self.points(model)
-        scores = self.link_logits(model, points, pairs).double().cpu().numpy()
-        of_links, of_others, reversed_ = np.split(scores, [len(links), len(links) + len(others)])
-        metrics = link_metrics(of_links, of_others)
+        """Of the validation part, terms that were fitted on it are fitted again without each pair that they score."""
+        points, (pairs, labels, known) = self.points(model), self._pairs_of(part)
+        scores = self._scores(model, points, pairs)
+        alone = self._decoded(model, points, pairs) if _head(model).sees_neighborhoods else scores
+        if part == "val" and _head(model).sees_neighborhoods:
+            scores[known] = out_of_fold(alone[known], labels[known], pairs[known], self.neighborhoods)
+        metrics = link_metrics(scores[labels], scores[~labels])
         if _head(model).sees_neighborhoods:
-            alone = model.head(points, pairs[: len(links) + len(others)], model.distance_scale).double().cpu().numpy()
-            metrics["auc_decoder"] = auc(*np.split(alone, [len(links)]))
-        answerable = self._answerable(part)
-        if answerable is not None:
-            metrics["auc_answerable"] = auc(*(scores[rows] for rows in answerable))
-        return metrics | ({"direction_auc": auc(of_links[one_way], reversed_)} if len(one_way) else {})
+            metrics["auc_decoder"] = auc(alone[labels], alone[~labels])
+        if (labels & known).sum() > 0 and (~labels & known).sum() > 0 and not known.all():
+            metrics["auc_answerable"] = auc(scores[labels & known], scores[~labels & known])
+        one_way = self._one_way(part)
+        if len(one_way):
+            metrics["direction_auc"] = auc(scores[one_way], self._scores(model, points, pairs[one_way][:, ::-1]))
+        return metrics
 
     def _one_way(self, part: str) -> NDArray[np.int64]:
         """Which links of a part have a reverse that is no edge; none in an undirected graph."""
@@ -302,17 +318,6 @@ class LinkProblem:
             backwards = space.ranks(getattr(split, part)[:, ::-1]) if split.directed else np.empty(0, np.int64)
             self._one_way_links[part] = np.flatnonzero(~contains(edges, backwards))
         return self._one_way_links[part]
-
-    def _answerable(self, part: str) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """The rows of links and others, one after another, whose nodes both have a training edge; None if all or no
-        links do.
-        """
-        if part not in self._answerable_rows:
-            parts = (getattr(self.split, part), getattr(self.split, f"{part}_neg"))
-            links, others = (np.flatnonzero(self.split.answerable(pairs)) for pairs in parts)
-            some = len(links) and len(others) and len(links) + len(others) < sum(map(len, parts))
-            self._answerable_rows[part] = (links, others + len(parts[0])) if some else None
-        return self._answerable_rows[part]
 
     def baselines(self, part: str) -> Baselines:
         return link_baselines(self.x, self.split, part)

@@ -15,14 +15,13 @@ from torch import Tensor, nn
 
 from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.datasets.splits.pairs import Pairs
-from h2hgcn.tasks.metrics import Metrics, Scores, link_metrics
+from h2hgcn.tasks.metrics import Scores, auc
 
 _SHARED = 3  # features of a pair: common neighbors, Adamic-Adar, resource allocation
-_DEGREE = 3  # features of a node
+_DEGREE = 2  # features of a node
 
-# Of the logistic regression: how weakly large weights are penalized, and the parts that its test of use is made with.
-_C = 1.0
-_FOLDS = 5
+# The folds of out-of-fold scores, the fewest links that weights are fitted on, and the AUC that they may cost.
+_FOLDS, _FEWEST, _TOLERANCE = 5, 10, 0.005
 
 # Of candidates from two steps away: the neighbors of a node that are looked at, and the highest degree of such a one.
 _REACH, _HUB = 64, 1000
@@ -47,24 +46,32 @@ class Neighborhoods:
         self.directed = directed
         self._arcs = _arcs(edges, num_nodes) if directed else self.graph
         self.degrees = np.stack([np.diff(self._arcs.indptr), np.bincount(self._arcs.indices, minlength=num_nodes)])
+        self._typical = [
+            _of_degrees(degrees[degrees > 0]).mean(0) if degrees.any() else 0.0 for degrees in self.degrees
+        ]
 
     def features(self, pairs: Pairs) -> NDArray[np.float64]:
-        """Rows of numbers that tell of a link, ``(k, 3 + 3)`` or of a directed graph ``(k, 3 + 6)``.
+        """Rows of numbers that tell of a link, ``(k, 3 + 2)`` or of a directed graph ``(k, 3 + 4)``.
 
         First ``log(1 + s)`` of the number ``s`` of common neighbors, of Adamic-Adar and of resource allocation. Then
-        of a node's degree ``d``: ``log(1 + d)``, its square, and whether ``d = 0``; summed over both nodes, or of a
-        directed graph for the source and for the target. A degree does not count the link itself.
+        of a node's degree ``d``: ``log(1 + d)`` and its square; summed over both nodes, or of a directed graph for the
+        source and for the target. A degree does not count the link itself. A node without edges counts as the others do
+        on average: that it has none often says only which edges were hidden.
         """
         pairs = np.ascontiguousarray(pairs)
         known = self._are_edges(pairs)
-        source, target = (_of_degrees(self.degrees[end][pairs[:, end]] - known) for end in (0, 1))
+        source, target = (self._of_ends(self.degrees[end][pairs[:, end]] - known, end) for end in (0, 1))
         of_nodes = [source, target] if self.directed else [source + target]
         return np.hstack([np.log1p(shared_neighbors(self.graph, self.weights, pairs)), *of_nodes])
 
     def of_nodes(self, weights: NDArray[np.float64], end: int) -> NDArray[np.float64]:
         """What each node adds to links that it has no edge for, as their source (``end`` 0) or target (1)."""
         first = _SHARED + end * _DEGREE * self.directed
-        return _of_degrees(self.degrees[end]) @ weights[first : first + _DEGREE]
+        found: NDArray[np.float64] = self._of_ends(self.degrees[end], end) @ weights[first : first + _DEGREE]
+        return found
+
+    def _of_ends(self, degrees: NDArray[np.integer], end: int) -> NDArray[np.float64]:
+        return np.where(degrees[:, None] > 0, _of_degrees(degrees), self._typical[end])
 
     def of_rows(self, weights: NDArray[np.float64], nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """What shared neighbors add to links of some nodes with all others ``(nodes, n)``."""
@@ -123,7 +130,7 @@ def neighbor_weights(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _of_degrees(degrees: NDArray[np.integer]) -> NDArray[np.float64]:
     size = np.log1p(degrees)
-    return np.column_stack([size, size**2, degrees == 0])
+    return np.column_stack([size, size**2])
 
 
 def shared_neighbors(graph: sp.csr_array, weights: NDArray[np.float64], pairs: Pairs) -> Scores:
@@ -203,36 +210,44 @@ class NeighborhoodTerms(nn.Module):
         features = neighborhoods.features(pairs.cpu().numpy()) @ self.weights.double().cpu().numpy()
         return self.slope * logits + (torch.from_numpy(features).to(logits) + self.bias)
 
-    def fit(
-        self, of_links: Scores, of_others: Scores, links: Pairs, others: Pairs, graph: Neighborhoods
-    ) -> Metrics | None:
-        """Fits the weights on logits of links and of other pairs, and returns the metrics of those pairs, each scored
-        by weights that were fitted without it. Leaves everything as it is, and returns None, where that is no gain.
+    def fit(self, logits: Scores, labels: NDArray[np.bool_], pairs: Pairs, graph: Neighborhoods) -> bool:
+        """Fits the weights to pairs that are links or not. Leaves everything as it is, and returns False, where there
+        are few, or where the weights would not help pairs that they were not fitted on.
         """
-        from sklearn.linear_model import LogisticRegression  # takes a while, and serves this alone
-        from sklearn.metrics import log_loss
-        from sklearn.model_selection import StratifiedKFold, cross_val_predict
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
+        from sklearn.metrics import log_loss  # scikit-learn takes a while to import, and serves this alone
 
-        folds = min(_FOLDS, len(links), len(others))
-        if folds < 2:
-            return None
-        logits = np.concatenate([of_links, of_others])[:, None]
-        rows = np.hstack([logits, graph.features(np.concatenate([links, others]))])
-        labels = np.arange(len(rows)) < len(links)
-        model = make_pipeline(StandardScaler(), LogisticRegression(C=_C, max_iter=1000))
-        if model.fit(rows, labels)[-1].coef_[0, 0] < 0:
-            rows[:, 0] = 0  # the decoder is no better than chance: only neighborhoods count
-        parts = StratifiedKFold(folds, shuffle=True, random_state=0)
-        alone, both = (
-            cross_val_predict(model, x, labels, cv=parts, method="decision_function") for x in (logits, rows)
-        )
-        if log_loss(labels, expit(both)) >= log_loss(labels, expit(alone)):
-            return None
-        scale, regression = model.fit(rows, labels)
+        if min(labels.sum(), (~labels).sum()) < _FEWEST:
+            return False
+        rows = np.column_stack([logits, graph.features(pairs)])
+        scale, regression = _regression().fit(rows, labels)
         weights = regression.coef_[0] / scale.scale_
+        alone, both = (_out_of_fold(x, labels) for x in (rows[:, :1], rows))
+        aucs = [auc(scores[labels], scores[~labels]) for scores in (alone, both)]
+        losses = [log_loss(labels, expit(scores)) for scores in (alone, both)]
+        if weights[0] <= 0 or losses[1] >= losses[0] or aucs[1] < aucs[0] - _TOLERANCE:
+            return False
         self.slope.fill_(weights[0])
         self.weights.copy_(torch.from_numpy(weights[1:]))
         self.bias.fill_(regression.intercept_[0] - weights @ scale.mean_)
-        return link_metrics(both[labels], both[~labels])
+        return True
+
+
+def out_of_fold(logits: Scores, labels: NDArray[np.bool_], pairs: Pairs, graph: Neighborhoods) -> Scores:
+    """The logits of pairs that ``NeighborhoodTerms`` were fitted on, each by weights that were fitted without it."""
+    return _out_of_fold(np.column_stack([logits, graph.features(pairs)]), labels)
+
+
+def _out_of_fold(rows: NDArray[np.float64], labels: NDArray[np.bool_]) -> Scores:
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
+    found: Scores = cross_val_predict(_regression(), rows, labels, cv=folds, method="decision_function")
+    return found
+
+
+def _regression() -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))

@@ -260,8 +260,16 @@ class NodeProblem:
             loss = loss + self.task.link_weight * F.binary_cross_entropy_with_logits(links, labels)
         return loss
 
+    @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
-        return class_metrics(*self.classes(model, part), self.num_classes)
+        assert isinstance(model.head, NodeHead)
+        y, classes = self.classes(model, part)
+        metrics = class_metrics(y, classes, self.num_classes)
+        if model.head.features is not None and model.head.features.fitted:
+            points = self.points(model)[torch.from_numpy(getattr(self.split, part))]
+            alone = predicted_classes(model.head(points, model.distance_scale))
+            metrics["accuracy_network"] = float((alone == y).mean())
+        return metrics
 
     @torch.no_grad()
     def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:
@@ -277,17 +285,14 @@ class NodeProblem:
         )
 
     @torch.no_grad()
-    def finish(self, model: Model) -> Metrics | None:
-        """Fits what comes after training; the metrics of validation nodes, if it changed them."""
+    def finish(self, model: Model) -> bool:
+        """Fits what comes after training, on validation nodes, and returns whether that changed the model."""
         assert isinstance(model.head, NodeHead)
         if model.head.features is None:
-            return None
-        y, val = self.y.cpu().numpy(), self.split.val
-        before = self.evaluate(model, "val")
-        logits = model.head(self.points(model)[torch.from_numpy(val)], model.distance_scale).double().cpu().numpy()
-        if not model.head.features.fit(logits, self.x, y, self.split.train, val):
-            return None
-        return self.evaluate(model, "val") | {"accuracy_network": before["accuracy"]}
+            return False
+        points = self.points(model)[torch.from_numpy(self.split.val)]
+        logits = model.head(points, model.distance_scale).double().cpu().numpy()
+        return model.head.features.fit(logits, self.x, self.y.cpu().numpy(), self.split.train, self.split.val)
 
     def baselines(self, part: str) -> Baselines:
         y, nodes = self.y.cpu().numpy(), getattr(self.split, part)

@@ -183,8 +183,8 @@ class _Training:
         self.model.eval()
         folder = None if self.folder is None else self.folder.path
         result = _result_of(self.state, self.problem, self.model)
-        if finished and hasattr(self.problem, "finish"):
-            result["metrics"] = {task.parts[0]: self.problem.finish(self.model) or self.state.best}
+        if finished and hasattr(self.problem, "finish") and self.problem.finish(self.model):
+            result["metrics"] = {task.parts[0]: evaluate(self.problem, self.model, task.parts[0])}
         run = Run(self.model, task, config, result, self.history, data, self.problem, folder)
         if finished and self.folder is not None:
             run.write_model(self.folder)  # before anything else, which may take long or fail
