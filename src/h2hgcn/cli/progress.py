@@ -37,6 +37,11 @@ class TrainingProgress:
     def resumed_from(self) -> int | None:
         return self._first_epoch - 1 if self._first_epoch is not None and self._first_epoch > 1 else None
 
+    @property
+    def trained(self) -> bool:
+        """Whether there was an epoch."""
+        return self._first_epoch is not None
+
     def __enter__(self) -> Self:
         self._progress.start()
         return self

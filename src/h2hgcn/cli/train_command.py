@@ -125,9 +125,7 @@ def _train(
     """The run, and the epoch that it went on from, if it did."""
     from h2hgcn.experiments.search import SearchStopped
     from h2hgcn.experiments.train import run_experiment
-    from h2hgcn.training.folder import RunFolder
 
-    finished = folder.is_dir() and not force and RunFolder(folder).read_result() is not None
     progress = TrainingProgress(experiment.settings.epochs)
     try:
         with StopAfterEpoch() as stop, progress:
@@ -143,8 +141,8 @@ def _train(
         again = command_that_goes_on(force)
         say("stopped", "bold yellow", f"at once; {again} goes on from the last checkpoint")
         raise typer.Exit(1) from None
-    if finished:
-        stderr.print(f"finished already, in {folder}; --force trains anew", soft_wrap=True)
+    if run.finished and not progress.trained:
+        stderr.print(f"finished already, in {folder}; --force trains it again", soft_wrap=True)
     return run, progress.resumed_from
 
 
