@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+import tomllib
 
 import pytest
 
@@ -47,6 +48,25 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(run, files, monkeypatch
     assert "going on from epoch 2" in run(*command, "--out", "stopped").stdout
     assert run(*command, "--out", "whole").returncode == 0
     weights = [(files / folder / "model.safetensors").read_bytes() for folder in ("stopped", "whole")]
+    assert weights[0] == weights[1]
+
+
+def test_a_search_that_is_killed_ends_with_the_same_choice_and_weights(process, run, files):
+    command = ("train", "--edges", "my.csv", "--search", "fast", "--epochs", 20, "--set", "model.dim=4")
+    killed = process(*command, "--out", "killed")
+    search = files / "killed" / ".search"
+    while killed.poll() is None and len(list(search.glob("*/*.json"))) < 2:
+        time.sleep(0.01)
+    killed.kill()
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    assert list(search.glob("*/*.json"))
+    assert not (files / "killed" / "config.toml").exists()
+    assert run(*command, "--out", "killed").returncode == 0
+    assert run(*command, "--out", "whole").returncode == 0
+    choices = [tomllib.loads((files / name / "config.toml").read_text())["search"] for name in ("killed", "whole")]
+    assert choices[0] == choices[1]
+    weights = [(files / name / "model.safetensors").read_bytes() for name in ("killed", "whole")]
     assert weights[0] == weights[1]
 
 
