@@ -23,7 +23,7 @@ from h2hgcn.experiments.config import Experiment
 from h2hgcn.experiments.sections import Layer
 from h2hgcn.options import plain_options
 from h2hgcn.training.folder import RunFolder
-from h2hgcn.training.race import Candidate, Standing, race
+from h2hgcn.training.race import FAILURES, Candidate, Standing, race
 from h2hgcn.training.ranks import Ranks
 
 # Edges up to which candidates are trained on the whole graph. For a larger one they are trained on a part of this size.
@@ -138,18 +138,20 @@ def _search(
             return None, None
         if standings[0].failed is not None:
             shutil.rmtree(place)  # the same command tries them again
-            raise DataError(_all_failed(standings, "" if whole else f" on a part of {part.num_nodes:,} nodes"))
+            raise _all_failed(standings, "" if whole else f" on a part of {part.num_nodes:,} nodes")
         for checkpoint in place.glob("*.safetensors"):  # the records tell the result
             checkpoint.unlink()
     return None, Search(experiment.search, standings[0].name, key, tuple(standings), not whole)
 
 
-def _all_failed(standings: Sequence[Standing], where: str) -> str:
+def _all_failed(standings: Sequence[Standing], where: str) -> Exception:
+    """The error of candidates that all failed: of their own kind, if that is NaN or memory for all of them."""
     names_of: dict[str, list[str]] = {}
     for standing in standings:
         names_of.setdefault(str(standing.failed), []).append(standing.name)
     reasons = "".join(f"\n  {', '.join(names)}: {reason}" for reason, names in names_of.items())
-    return f"all {len(standings)} candidate settings failed{where}; change the data or the settings{reasons}"
+    raised = [kind for kind in FAILURES if kind is not ValueError and {one.error for one in standings} == {kind.__name__}]
+    return (*raised, DataError)[0](f"all {len(standings)} candidate settings failed{where}:{reasons}")
 
 
 def _rungs(experiment: Experiment, data: Any) -> tuple[int, ...]:

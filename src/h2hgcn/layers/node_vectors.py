@@ -107,6 +107,7 @@ class VectorStem(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_shares(feature_dropout=feature_dropout)
         self.linear = FeatureLinear(in_features, dim, device=device, dtype=dtype) if use_features else None
         self.vectors = NodeVectors(num_nodes, dim, vector_dropout, device=device, dtype=dtype)
         self.feature_dropout = feature_dropout
