@@ -52,7 +52,7 @@ def test_a_study_that_is_stopped_goes_on(process, run, files):
     started.send_signal(signal.SIGINT)
     _, stderr = started.communicate()
     assert started.returncode == 1
-    assert "stopped: 0 of 3 trials; the same command goes on" in stderr
+    assert "stopped: 0 of 3 trials; the same command resumes" in stderr
     assert trial.exists()
 
 

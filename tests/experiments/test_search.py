@@ -157,7 +157,7 @@ def test_all_candidates_fail(files, tmp_path):
     experiment = experiment_of(files, model={"dim": 4, "stem": False, "node_vectors": False})
     assert len(experiment.candidates) > 1
     for _ in range(2):  # they are tried again
-        with pytest.raises(DataError, match="all .* candidate settings failed:") as error:
+        with pytest.raises(DataError, match=r"all .* candidate settings failed:") as error:
             run_experiment(experiment, load_graph(files["edges"]), tmp_path / "run")
         text = str(error.value)
         assert all(name in text for name in experiment.candidates)

@@ -77,13 +77,13 @@ def test_saved_and_loaded(name, tmp_path):
 
 @every_encoder
 def test_the_number_of_nodes_is_needed(name):
-    with pytest.raises(ValueError, match="num_nodes=None: say how many nodes"):
+    with pytest.raises(ValueError, match="num_nodes=None: pass the number of nodes"):
         ENCODERS[name](3, 4, node_vectors=True)
 
 
 @every_encoder
 def test_the_dropout_of_features_is_checked(name):
-    with pytest.raises(ValueError, match="feature_dropout=1.5 must be 0 or more, and below 1"):
+    with pytest.raises(ValueError, match=r"feature_dropout=1\.5 must be 0 or more, and below 1"):
         make(name, feature_dropout=1.5)
 
 

@@ -86,7 +86,7 @@ def test_too_little_memory_is_not_the_fault_of_other_processes(monkeypatch):
     gradient = torch.sparse_coo_tensor([[0, 2]], torch.ones(2, 3), (4, 3), check_invariants=True)
     parameter = torch.nn.Parameter(torch.zeros(4, 3))
     parameter.grad = gradient
-    with pytest.raises(RuntimeError, match="^not enough memory$"):
+    with pytest.raises(RuntimeError, match=r"^not enough memory$"):
         Ranks(0, 2).add_up([parameter], torch.tensor(1.0), 0.5)
 
 

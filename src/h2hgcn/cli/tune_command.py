@@ -125,7 +125,7 @@ def tune(
     elif results:
         print_results(results, metric, best)
     if not complete:
-        say("stopped", "bold yellow", f"{len(results)} of {trials} trials; the same command goes on")
+        say("stopped", "bold yellow", f"{len(results)} of {trials} trials; the same command resumes")
         raise typer.Exit(1)
     if best is None:
         say("error", "bold red", "every trial failed; try other settings, such as a smaller learning rate")

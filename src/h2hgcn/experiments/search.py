@@ -92,12 +92,12 @@ def choose_settings(
         return experiment, None
     ranks = Ranks() if ranks is None else ranks
     experiment.task.bind(data)  # raises errors of the data, which are not the candidates' fault
-    begun, search = ranks.from_first(lambda: _search(experiment, data, folder, force, on_search, should_stop))
+    started, search = ranks.from_first(lambda: _search(experiment, data, folder, force, on_search, should_stop))
     if search is not None:
         return experiment.candidates[search.chosen], search
-    if begun is None:
+    if started is None:
         raise SearchStopped
-    return experiment.candidates.get(begun, experiment), None
+    return experiment.candidates.get(started, experiment), None
 
 
 def _search(
@@ -150,7 +150,9 @@ def _all_failed(standings: Sequence[Standing], where: str) -> Exception:
     for standing in standings:
         names_of.setdefault(str(standing.failed), []).append(standing.name)
     reasons = "".join(f"\n  {', '.join(names)}: {reason}" for reason, names in names_of.items())
-    raised = [kind for kind in FAILURES if kind is not ValueError and {one.error for one in standings} == {kind.__name__}]
+    raised = [
+        kind for kind in FAILURES if kind is not ValueError and {one.error for one in standings} == {kind.__name__}
+    ]
     return (*raised, DataError)[0](f"all {len(standings)} candidate settings failed{where}:{reasons}")
 
 

@@ -162,12 +162,11 @@ def run_experiment(
             on_chosen(search)
         # a search in the folder of an older run was started with force, even if this call only resumed it
         replaces = force or (search is not None and has_searched(folder, search.key))
-        run = fit(
+        return fit(
             chosen.task, data, chosen.encoder, seed=chosen.seed, settings=chosen.settings, folder=folder,
             force=replaces, source=chosen.graph.options, search=None if search is None else search.to_dict(),
             tensorboard=tensorboard, on_plan=on_plan, on_epoch=on_epoch, should_stop=should_stop,
         )  # fmt: skip
-    return run
 
 
 def sections_of(

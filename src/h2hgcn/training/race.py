@@ -17,7 +17,6 @@ from h2hgcn.training.settings import TrainingSettings
 from h2hgcn.training.state import TrainingState, load_checkpoint, save_checkpoint
 from h2hgcn.training.threads import limited_threads, one_at_a_time
 
-
 # What a candidate may fail with, the first that fits.
 FAILURES = (NonFiniteError, MemoryError, RuntimeError, ValueError)
 
