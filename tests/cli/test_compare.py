@@ -58,7 +58,7 @@ def test_a_comparison_that_is_stopped_or_killed_goes_on(process, run, files):
         _, stderr = started.communicate()
         if number == signal.SIGINT:
             assert started.returncode == 1, stderr
-            assert "stopped: 0 of 1 runs; the same command goes on" in stderr
+            assert "stopped: 0 of 1 runs; the same command resumes" in stderr
     # the child of a parent that was killed ends with its epoch, and lets go of the folder
     short = ("train", "--model", "gcn", *GRAPH, "--out", metrics.parent, "--force", "--epochs", 2)
     deadline = time.monotonic() + 60

@@ -1,8 +1,9 @@
-"""Stopping a run and going on with it."""
+"""Stopping a run and resuming it."""
 
 import json
 import signal
 import time
+import tomllib
 
 import pytest
 
@@ -30,11 +31,11 @@ def test_a_signal_ends_the_epoch_and_the_same_command_goes_on(process, run, file
     assert started.returncode == 1
     assert epoch == len(metrics.read_text().splitlines())
     assert "stopping: when this epoch is over; once more to stop at once" in stderr
-    assert f"stopped: after epoch {epoch}; the same command goes on from there" in stderr
+    assert f"stopped: after epoch {epoch}; the same command resumes from there" in stderr
     assert "is not finished; run its command again" in run("evaluate", "r").stderr
     stop_after(monkeypatch, 2)
     resumed = run(*endless)
-    assert f"goes on after epoch {epoch}\n" in resumed.stderr
+    assert f"resuming after epoch {epoch}\n" in resumed.stderr
     again = json.loads(resumed.stdout)
     assert (again["resumed_from"], again["epochs"]) == (epoch, epoch + 2)
 
@@ -44,9 +45,28 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(run, files, monkeypatch
     with monkeypatch.context() as patch:
         stop_after(patch, 2)
         assert run(*command, "--out", "stopped").returncode == 1
-    assert "going on from epoch 2" in run(*command, "--out", "stopped").stdout
+    assert "resumed from epoch 2" in run(*command, "--out", "stopped").stdout
     assert run(*command, "--out", "whole").returncode == 0
     weights = [(files / folder / "model.safetensors").read_bytes() for folder in ("stopped", "whole")]
+    assert weights[0] == weights[1]
+
+
+def test_a_search_that_is_killed_ends_with_the_same_choice_and_weights(process, run, files):
+    command = ("train", "--edges", "my.csv", "--search", "fast", "--epochs", 20, "--set", "model.dim=4")
+    killed = process(*command, "--out", "killed")
+    search = files / "killed" / ".search"
+    while killed.poll() is None and len(list(search.glob("*/*.json"))) < 2:
+        time.sleep(0.01)
+    killed.kill()
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    assert list(search.glob("*/*.json"))
+    assert not (files / "killed" / "config.toml").exists()
+    assert run(*command, "--out", "killed").returncode == 0
+    assert run(*command, "--out", "whole").returncode == 0
+    choices = [tomllib.loads((files / name / "config.toml").read_text())["search"] for name in ("killed", "whole")]
+    assert choices[0] == choices[1]
+    weights = [(files / name / "model.safetensors").read_bytes() for name in ("killed", "whole")]
     assert weights[0] == weights[1]
 
 
@@ -70,7 +90,7 @@ def test_a_run_that_is_stopped_at_once_keeps_its_checkpoint(run, files, monkeypa
     monkeypatch.setattr(StopAfterEpoch, "wanted", stop)
     result = run(*command)
     assert result.returncode == 1
-    assert "stopped: at once; the same command goes on from the last checkpoint" in result.stderr
+    assert "stopped: at once; the same command resumes from the last checkpoint" in result.stderr
     monkeypatch.undo()
     assert run(*command).returncode == 0
 
@@ -78,4 +98,4 @@ def test_a_run_that_is_stopped_at_once_keeps_its_checkpoint(run, files, monkeypa
 def test_force_would_begin_anew_so_it_is_left_out_to_go_on(run, files, monkeypatch):
     stop_after(monkeypatch, 2)
     result = run("train", *GRAPH, "--epochs", 9, "--out", "r", "--force")
-    assert "after epoch 2; the same command without --force goes on from there" in result.stderr
+    assert "after epoch 2; the same command without --force resumes from there" in result.stderr

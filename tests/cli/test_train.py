@@ -36,7 +36,7 @@ def test_a_run_is_replaced_by_force_alone(run, files):
     before = contents(files / "r")
     again = run(*command)
     assert again.returncode == 0
-    assert "finished already, in r; --force trains anew" in again.stderr
+    assert "finished already, in r; --force trains it again" in again.stderr
     assert again.stdout == first.stdout
     other = run(*command, "--seed", 1)
     assert other.returncode == 2

@@ -67,6 +67,16 @@ def test_a_mistake_is_a_message_and_exit_code_2(run, files, arguments, message):
     assert sorted(files.rglob("*")) == before
 
 
+def test_candidates_that_all_fail_are_listed_with_their_reasons(run, files):
+    result = run(
+        "train", "--edges", "my.csv", "--dim", 4, "--epochs", 2, "--set", "model.stem=false", "--search", "fast"
+    )
+    assert result.returncode == 2
+    assert "candidate settings failed:\n" in result.stderr
+    reason = next(line for line in result.stderr.splitlines() if "orthonormal columns cannot map" in line)
+    assert "features-2-half" in reason
+
+
 def test_numbers_that_go_bad_end_with_exit_code_1(run, files, monkeypatch):
     loss = LinkProblem.loss
     monkeypatch.setattr(LinkProblem, "loss", lambda *arguments: loss(*arguments) * float("nan"))

@@ -52,8 +52,17 @@ def test_a_study_that_is_stopped_goes_on(process, run, files):
     started.send_signal(signal.SIGINT)
     _, stderr = started.communicate()
     assert started.returncode == 1
-    assert "stopped: 0 of 3 trials; the same command goes on" in stderr
+    assert "stopped: 0 of 3 trials; the same command resumes" in stderr
     assert trial.exists()
+
+
+def test_the_settings_of_the_first_trial_are_searched_once(run, files, inline, monkeypatch):
+    assert run(*COMMAND, "--out", "t").returncode == 0
+    assert not list((files / "t" / ".start").rglob("*.safetensors"))
+    monkeypatch.setattr("h2hgcn.training.race._advance", None)
+    again = run(*COMMAND[:-4], "--trials", 4, "--epochs", 3, "--out", "t", "--json")
+    assert again.returncode == 0, again.stderr
+    assert len(json.loads(again.stdout)["trials"]) == 4
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 from runs import same_weights
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 from h2hgcn.datasets import load_graph
 from h2hgcn.errors import DataError
@@ -118,6 +120,53 @@ def test_the_choice_of_a_run_that_has_begun_stands(files, tmp_path):
     assert not searched
 
 
+@pytest.mark.parametrize("old", [{"search": "none"}, {}])  # other settings, or the very same command
+def test_a_forced_search_that_was_stopped_resumes_without_force(files, tmp_path, old):
+    graph, folder = load_graph(files["edges"]), tmp_path / "run"
+    run_experiment(experiment_of(files, **old), graph, folder)
+    experiment, epochs = experiment_of(files), []
+    with pytest.raises(SearchStopped):
+        run_experiment(
+            experiment, graph, folder, force=True, on_search=lambda *done: epochs.append(done),
+            should_stop=lambda: len(epochs) >= 4,
+        )  # fmt: skip
+    assert load_run(folder).finished  # the old run is there until the search is over
+    again, trained = [], []
+    run = run_experiment(
+        experiment, graph, folder, on_search=lambda *done: again.append(done), on_epoch=lambda *_: trained.append(1)
+    )
+    assert again
+    assert trained
+    assert not (folder / ".search").exists()
+    assert same_weights(run, run_experiment(experiment, graph))
+    assert load_run(folder).config["search"] == run.config["search"]
+
+
+def test_a_forced_run_that_was_stopped_after_its_search_resumes_its_training(files, tmp_path):
+    experiment, graph, folder = experiment_of(files), load_graph(files["edges"]), tmp_path / "run"
+    run_experiment(experiment_of(files, search="none"), graph, folder)
+    stopped = run_experiment(experiment, graph, folder, force=True, should_stop=_after(1))
+    assert not stopped.finished
+    epochs = []
+    run = run_experiment(experiment, graph, folder, on_epoch=lambda report, state: epochs.append(report.epoch))
+    assert epochs[0] > 1
+    assert run.finished
+
+
+def test_all_candidates_fail(files, tmp_path):
+    experiment = experiment_of(files, model={"dim": 4, "stem": False, "node_vectors": False})
+    assert len(experiment.candidates) > 1
+    for _ in range(2):  # they are tried again
+        with pytest.raises(DataError, match=r"all .* candidate settings failed:") as error:
+            run_experiment(experiment, load_graph(files["edges"]), tmp_path / "run")
+        text = str(error.value)
+        assert all(name in text for name in experiment.candidates)
+        assert "orthonormal columns cannot map" in text
+        assert not list((tmp_path / "run").rglob("*.json"))
+    with pytest.raises(DataError, match="candidate settings failed:"):
+        choose_settings(experiment, load_graph(files["edges"]))
+
+
 def _after(count):
     """Stops training, but not the search before it."""
     state = {"training": 0}
@@ -168,3 +217,42 @@ def test_a_large_graph_is_raced_on_a_connected_part(monkeypatch):
     flags = {"data": {"edges": "my.csv"}, **FEW}
     _, search = choose_settings(read_experiment(flags), graph)
     assert search.sampled
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+def test_a_part_of_sparse_features(monkeypatch, layout):
+    graph = ring_of(3000)
+    dense = (torch.rand(3000, 20, generator=torch.Generator().manual_seed(0)) < 0.1).float()
+    graph.x = dense.to_sparse(layout=layout)
+    part = connected_part(graph, 100, seed=0)
+    torch.testing.assert_close(part.x.to_dense(), dense[part.node_ids])
+
+    monkeypatch.setattr(search_module, "LARGE", 300)
+    monkeypatch.setattr(search_module, "_RUNGS", {300: (1, 2)})
+    _, search = choose_settings(read_experiment({"data": {"edges": "my.csv"}, **FEW}), graph)
+    assert search.sampled
+    assert not search.notes
+
+
+def ring_of(count, **more):
+    ends = torch.stack([torch.arange(count), (torch.arange(count) + 1) % count])
+    return Data(edge_index=to_undirected(ends), num_nodes=count, node_ids=np.arange(count), **more)
+
+
+def test_a_part_of_many_components():
+    """Ten thousand pairs, of which a hundred components have far too few edges."""
+    first = torch.arange(0, 20_000, 2)
+    graph = Data(edge_index=to_undirected(torch.stack([first, first + 1])), num_nodes=20_000)
+    part = connected_part(graph, 1000, seed=0)
+    assert part.edge_index.shape[1] == 2 * 1000
+    assert part.num_nodes == 2 * 1000
+
+
+def test_directed_edges_are_counted_once(monkeypatch):
+    ends = torch.stack([torch.arange(1000), (torch.arange(1000) + 1) % 1000])
+    directed = Data(edge_index=ends, num_nodes=1000, directed=True, x=torch.eye(1000, 5))
+    assert connected_part(directed, 300, seed=0).edge_index.shape[1] == 300
+    monkeypatch.setattr(search_module, "LARGE", 900)
+    monkeypatch.setattr(search_module, "_RUNGS", {900: (1, 2)})
+    _, search = choose_settings(read_experiment({"data": {"edges": "my.csv"}, **FEW}), directed)
+    assert search.sampled  # 1,000 edges, not 500

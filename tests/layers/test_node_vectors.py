@@ -49,7 +49,7 @@ def test_what_is_given_is_no_longer_the_weight(kind):
         vectors.weight += 0.1
     assert torch.equal(given, before)
     assert not given.requires_grad
-    with pytest.raises(ValueError, match="num_nodes=None: say how many nodes the graph has"):
+    with pytest.raises(ValueError, match="num_nodes=None: pass the number of nodes of the graph"):
         kind(None, 3)
     with pytest.raises(ValueError, match="dim=0 must be at least 1"):
         kind(5, 0)

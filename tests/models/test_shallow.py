@@ -50,9 +50,9 @@ def test_mixed_points_enter_and_leave_by_the_tangent_space():
 @pytest.mark.parametrize("kind", [*SHALLOW, *MIXED])
 def test_they_know_their_nodes_only(kind):
     assert not kind.inductive
-    with pytest.raises(ValueError, match="x has 19 rows, but the encoder has learnt a vector for each of 20 nodes"):
+    with pytest.raises(ValueError, match="x has 19 rows, but the encoder has a learned vector for each of 20 nodes"):
         kind(6, 4, num_nodes=20)(features()[:19])
-    with pytest.raises(ValueError, match="num_nodes=0: say how many nodes"):
+    with pytest.raises(ValueError, match="num_nodes=0: pass the number of nodes"):
         kind(6, 4, num_nodes=0)
     model = kind(6, 4, num_nodes=20)
     x = features()

@@ -77,8 +77,14 @@ def test_saved_and_loaded(name, tmp_path):
 
 @every_encoder
 def test_the_number_of_nodes_is_needed(name):
-    with pytest.raises(ValueError, match="num_nodes=None: say how many nodes"):
+    with pytest.raises(ValueError, match="num_nodes=None: pass the number of nodes"):
         ENCODERS[name](3, 4, node_vectors=True)
+
+
+@every_encoder
+def test_the_dropout_of_features_is_checked(name):
+    with pytest.raises(ValueError, match=r"feature_dropout=1\.5 must be 0 or more, and below 1"):
+        make(name, feature_dropout=1.5)
 
 
 def test_a_new_node_has_the_mean_of_its_neighbors_vectors():
@@ -94,6 +100,33 @@ def test_by_blocks_of_rows():
     x, index = random_graph()
     encoder, graph = make("h2h-gcn").eval(), prepare_adjacency(index, None, 60)
     torch.testing.assert_close(points_by_blocks(encoder, lambda rows: x[rows], graph, 7), encoder(x, graph))
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+def test_blocks_of_rows_take_no_copy_of_all_vectors(numbered):
+    x, index = random_graph()
+    encoder, graph = make("h2h-gcn").eval(), prepare_adjacency(index, None, 60)
+    nodes = torch.randperm(60, generator=torch.Generator().manual_seed(0)) if numbered else None
+    expected = encoder(x, graph, nodes=nodes)
+    sizes = []
+    encoder.vectors.register_forward_hook(lambda module, given, rows: sizes.append(len(rows)))
+    torch.testing.assert_close(points_by_blocks(encoder, lambda rows: x[rows], graph, 7, nodes), expected)
+    assert max(sizes) == 7
+
+
+def test_blocks_of_rows_with_new_nodes():
+    x, index = random_graph()
+    encoder, graph = make("h2h-gcn").eval(), prepare_adjacency(index, None, 60)
+    nodes = torch.arange(60).where(torch.arange(60) % 3 > 0, -1)
+    expected = encoder(x, graph, nodes=nodes)
+    torch.testing.assert_close(points_by_blocks(encoder, lambda rows: x[rows], graph, 7, nodes), expected)
+
+
+def test_gradients_are_dense_again_after_sampled_training():
+    run = small_fit(model=VECTORS, settings={"batch_size": 30})
+    x, index = torch.zeros(small_data().num_nodes, small_data().num_features), small_data().edge_index
+    run.model.encoder.train()(x, index, nodes=torch.arange(len(x))).sum().backward()
+    assert not node_vectors_of(run.model).weight.grad.is_sparse
 
 
 def test_no_stem_no_vectors():
@@ -163,6 +196,25 @@ def test_numbers_and_texts_are_the_same_ids():
     run = small_fit(data=load_graph(ring), model=VECTORS)
     texts = load_graph([*((str(a), str(b)) for a, b in ring), ("0", "new")])
     assert run.known_nodes(texts).tolist() == [-1 if name == "new" else int(name) for name in texts.node_ids]
+
+
+def test_a_graph_without_ids_is_not_matched_with_one_that_has_ids(run):
+    with pytest.raises(DataError, match="the graph has no node_ids, but this run knows its nodes by their ids"):
+        run.encode(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), x=run.data.x[:2], num_nodes=2))
+
+
+def test_numbers_are_ids_if_no_graph_has_others():
+    graph = small_data()
+    assert getattr(graph, "node_ids", None) is None
+    run = small_fit(data=graph, model=VECTORS)
+    count = graph.num_nodes
+    for more in (0, 2):
+        x = torch.cat([graph.x, graph.x[:more]])
+        larger = Data(x=x, edge_index=graph.edge_index, num_nodes=count + more)
+        assert run.known_nodes(larger).tolist() == [*range(count), *[-1] * more]
+    smaller = Data(x=graph.x[:9], edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=9)
+    assert run.known_nodes(smaller).tolist() == [-1] * 9
+    assert run.encode(smaller).isfinite().all()
 
 
 def test_features_give_it_a_place():

@@ -59,6 +59,9 @@ def test_a_candidate_that_fails_is_out(tmp_path):
     failed = {standing.name: standing.failed for standing in standings[1:]}
     assert "epoch" in failed["diverges"]
     assert "orthonormal columns cannot map" in failed["does not fit"]
+    assert {standing.name: standing.error for standing in standings} == {
+        "works": None, "diverges": "NonFiniteError", "does not fit": "ValueError",
+    }  # fmt: skip
 
 
 def test_all_fail(tmp_path):

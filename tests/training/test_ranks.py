@@ -10,7 +10,7 @@ from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.sampled_adjacency import sample_adjacency
 from h2hgcn.models import ENCODERS, H2HGCN
 from h2hgcn.tasks.sampling import Sampling
-from h2hgcn.training.ranks import ALONE, joined_ranks
+from h2hgcn.training.ranks import ALONE, Ranks, joined_ranks
 
 
 @pytest.mark.parametrize("task", ["lp", "nc"])
@@ -76,3 +76,31 @@ def test_settings_that_contradict_each_other_are_refused(monkeypatch, variables,
         monkeypatch.setenv(name, value)
     with pytest.raises(DataError, match=message), joined_ranks(torch.device("cpu")):
         pass
+
+
+def test_too_little_memory_is_not_the_fault_of_other_processes(monkeypatch):
+    def empty_like(tensor):
+        raise RuntimeError("not enough memory")
+
+    monkeypatch.setattr(torch, "empty_like", empty_like)
+    gradient = torch.sparse_coo_tensor([[0, 2]], torch.ones(2, 3), (4, 3), check_invariants=True)
+    parameter = torch.nn.Parameter(torch.zeros(4, 3))
+    parameter.grad = gradient
+    with pytest.raises(RuntimeError, match=r"^not enough memory$"):
+        Ranks(0, 2).add_up([parameter], torch.tensor(1.0), 0.5)
+
+
+def test_sparse_gradients_are_added_up(monkeypatch):
+    """The other process has a row more, and twice the values."""
+    mine = torch.sparse_coo_tensor([[0, 2]], torch.ones(2, 3), (4, 3), check_invariants=True)
+    other = torch.sparse_coo_tensor([[1, 2, 3]], 2 * torch.ones(3, 3), (4, 3), check_invariants=True)
+    sent = iter([torch.tensor([3]), torch.tensor([1, 2, 3]), 2 * torch.ones(3, 3)])
+
+    def all_gather(parts, part):
+        padded = torch.zeros_like(next_part := next(sent))
+        padded[: len(part)] = part[: len(padded)]
+        parts[0], parts[1] = padded, next_part
+
+    monkeypatch.setattr("h2hgcn.training.ranks.dist.all_gather", all_gather)
+    total = Ranks(0, 2)._sum_of_rows(mine)
+    torch.testing.assert_close(total.to_dense(), (mine + other).to_dense())

@@ -8,7 +8,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from h2hgcn.cli.output import say, stderr
-from h2hgcn.cli.stopping import StopAfterEpoch, command_that_goes_on
+from h2hgcn.cli.stopping import StopAfterEpoch, command_to_resume
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.cells import Cell, Outcome
@@ -24,7 +24,7 @@ def run_cells(
     """How many cells came to an end; of each its number and outcome are told to ``finished``, which says it in words.
 
     ``jobs`` processes, one a core by default. The first Ctrl-C lets epochs end and begins nothing new; the second ends
-    all at once. ``force`` tells whether cells are trained anew.
+    all at once. ``force`` says whether finished cells are trained again.
     """
     from h2hgcn.experiments.pool import cell_pool
 
@@ -46,6 +46,6 @@ def run_cells(
                     progress.update(bar, advance=1, words=finished(number, outcome))
                     done += 1
     except KeyboardInterrupt:
-        say("stopped", "bold yellow", f"at once; {command_that_goes_on(force)} goes on from the last checkpoints")
+        say("stopped", "bold yellow", f"at once; {command_to_resume(force)} resumes from the last checkpoints")
         raise typer.Exit(1) from None
     return done

@@ -22,7 +22,7 @@ from h2hgcn.cli.graph_options import (
     given,
 )
 from h2hgcn.cli.output import counted, print_json, say, starting, stderr
-from h2hgcn.cli.stopping import command_that_goes_on
+from h2hgcn.cli.stopping import command_to_resume
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.cells import Outcome
@@ -111,7 +111,7 @@ def compare(
         raise error
     if len(outcomes) < len(comparison.cells):
         done = f"{len(outcomes)} of {len(comparison.cells)} runs"
-        say("stopped", "bold yellow", f"{done}; {command_that_goes_on(force)} goes on")
+        say("stopped", "bold yellow", f"{done}; {command_to_resume(force)} resumes")
         raise typer.Exit(1)
     if all(row.mean is None for row in table.rows):
         say(

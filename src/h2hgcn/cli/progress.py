@@ -19,7 +19,7 @@ class TrainingProgress:
 
     A search for settings comes first in the same bar, whose length is that of both.
 
-    ``resumed_from`` is the epoch that a run went on from, or None.
+    ``resumed_from`` is the epoch that a run resumed from, or None.
     """
 
     def __init__(self, epochs: int) -> None:
@@ -36,6 +36,11 @@ class TrainingProgress:
     @property
     def resumed_from(self) -> int | None:
         return self._first_epoch - 1 if self._first_epoch is not None and self._first_epoch > 1 else None
+
+    @property
+    def trained(self) -> bool:
+        """Whether there was an epoch."""
+        return self._first_epoch is not None
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -61,7 +66,7 @@ class TrainingProgress:
         if self._first_epoch is None:
             self._first_epoch = report.epoch
             if self.resumed_from is not None:
-                stderr.print(f"goes on after epoch {self.resumed_from}")
+                stderr.print(f"resuming after epoch {self.resumed_from}")
             # epochs of an earlier process took no time of this one's, by which the time left is told
             self._progress.reset(
                 self._task, total=self._searched + self._epochs, completed=self._searched + report.epoch - 1

@@ -23,7 +23,7 @@ def metrics_table(metrics: Metrics, selection: str, trivial: dict[str, float] | 
 
 
 def epochs_line(result: dict[str, Any], resumed_from: int | None) -> str:
-    """How long training took, and from where it went on."""
+    """How long training took, and the epoch it resumed from."""
     stopped = "stopped early" if result["stopped_early"] else "all epochs"
     line = f"best epoch {result['best_epoch']} of {result['epochs']} ({stopped}), {result['seconds']:.1f} s of training"
-    return f"{line}, going on from epoch {resumed_from}" if resumed_from else line
+    return f"{line}, resumed from epoch {resumed_from}" if resumed_from else line

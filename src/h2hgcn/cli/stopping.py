@@ -9,8 +9,8 @@ from h2hgcn.cli.output import say
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def command_that_goes_on(force: bool) -> str:
-    """What to give again: with --force, what is there would be trained anew."""
+def command_to_resume(force: bool) -> str:
+    """What to run again; --force would start from the beginning."""
     return "the same command without --force" if force else "the same command"
 
 

@@ -23,7 +23,7 @@ from h2hgcn.cli.graph_options import (
 from h2hgcn.cli.output import print_json, print_title, say, starting, stderr, stdout
 from h2hgcn.cli.progress import TrainingProgress
 from h2hgcn.cli.results import epochs_line, metrics_table
-from h2hgcn.cli.stopping import StopAfterEpoch, command_that_goes_on
+from h2hgcn.cli.stopping import StopAfterEpoch, command_to_resume
 
 if TYPE_CHECKING:
     from h2hgcn.experiments import Experiment
@@ -76,7 +76,7 @@ def train(
 ) -> None:
     """Train a model. Without any flag: link prediction on the built-in disease tree.
 
-    A run that was stopped or killed goes on when the same command is given again.
+    Run the same command again to resume a run that was stopped or killed.
 
     Examples: h2hgcn train --epochs 20;
     h2hgcn train --task nc --edges my.csv --labels y.csv --epochs 20 --set model.dropout=0.5
@@ -114,7 +114,7 @@ def train(
         say(
             "stopped",
             "bold yellow",
-            f"after epoch {run.result['epochs']}; {command_that_goes_on(force)} goes on from there",
+            f"after epoch {run.result['epochs']}; {command_to_resume(force)} resumes from there",
         )
         raise typer.Exit(1)
 
@@ -122,12 +122,10 @@ def train(
 def _train(
     experiment: "Experiment", data: Any, folder: Path, force: bool, tensorboard: bool
 ) -> tuple["Run", int | None]:
-    """The run, and the epoch that it went on from, if it did."""
+    """The run, and the epoch that it resumed from, if it did."""
     from h2hgcn.experiments.search import SearchStopped
     from h2hgcn.experiments.train import run_experiment
-    from h2hgcn.training.folder import RunFolder
 
-    finished = folder.is_dir() and not force and RunFolder(folder).read_result() is not None
     progress = TrainingProgress(experiment.settings.epochs)
     try:
         with StopAfterEpoch() as stop, progress:
@@ -137,14 +135,13 @@ def _train(
                 on_chosen=progress.chosen, should_stop=stop.wanted,
             )  # fmt: skip
     except SearchStopped:
-        say("stopped", "bold yellow", f"while choosing settings; {command_that_goes_on(force)} resumes")
+        say("stopped", "bold yellow", f"while choosing settings; {command_to_resume(force)} resumes")
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        again = command_that_goes_on(force)
-        say("stopped", "bold yellow", f"at once; {again} goes on from the last checkpoint")
+        say("stopped", "bold yellow", f"at once; {command_to_resume(force)} resumes from the last checkpoint")
         raise typer.Exit(1) from None
-    if finished:
-        stderr.print(f"finished already, in {folder}; --force trains anew", soft_wrap=True)
+    if run.finished and not progress.trained:
+        stderr.print(f"finished already, in {folder}; --force trains it again", soft_wrap=True)
     return run, progress.resumed_from
 
 

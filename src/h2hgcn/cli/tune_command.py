@@ -88,21 +88,21 @@ def tune(
         dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
         source=source, target=target, header=header, unlinked=unlinked,
     )  # fmt: skip
-    said = {
+    given_flags = {
         "data": absolute_paths(graph, Path()),
         "task": given(name=task, protocol=protocol),
         "model": given(name=model, dim=dim),
         "training": given(epochs=epochs),
         **given(seed=seed),
     }
-    flags = merged(said, *map(setting, settings or ()))
+    flags = merged(given_flags, *map(setting, settings or ()))
     files = () if config is None else (read_layer(config),)
     base = read_experiment({**flags, "search": search}, files)
     base.check_held_out()
     searched = _searched(search_space(base.task.name, base.model_name, space), flags, space)
     searched = searched if space is not None else without_idle(searched, base)
     opened = open_graph(base.graph, data)
-    # what is strange about the data is said once, here
+    # notes on the data are printed once, here
     problem = base.task.bind(opened)
     metric = problem.selection_metric
     place = out or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
@@ -125,7 +125,7 @@ def tune(
     elif results:
         print_results(results, metric, best)
     if not complete:
-        say("stopped", "bold yellow", f"{len(results)} of {trials} trials; the same command goes on")
+        say("stopped", "bold yellow", f"{len(results)} of {trials} trials; the same command resumes")
         raise typer.Exit(1)
     if best is None:
         say("error", "bold red", "every trial failed; try other settings, such as a smaller learning rate")
@@ -139,9 +139,11 @@ def _with_start(tuning: "Tuning", base: "Experiment", data: Any) -> "Tuning":
     progress = TrainingProgress(0)
     try:
         with StopAfterEpoch() as stop, progress:
-            chosen, found = choose_settings(base, data, on_search=progress.search, should_stop=stop.wanted)
+            chosen, found = choose_settings(
+                base, data, tuning.folder / ".start", on_search=progress.search, should_stop=stop.wanted
+            )
     except SearchStopped:
-        say("stopped", "bold yellow", "while choosing the settings of the first trial; run the same command again")
+        say("stopped", "bold yellow", "while choosing the settings of the first trial; the same command resumes")
         raise typer.Exit(1) from None
     if found is None:
         return tuning
@@ -150,7 +152,7 @@ def _with_start(tuning: "Tuning", base: "Experiment", data: Any) -> "Tuning":
 
 
 def _searched(space: "Space", flags: "Sections", own: Path | None) -> "Space":
-    """What is left of a space by flags, which settle an option; of a space of the user's own, that is said."""
+    """What is left of a space by flags, which settle an option; a note names those of the user's own space."""
     settled = [place for place in space if place[1] in flags.get(place[0], {})]
     if settled and own is not None:
         names = ", ".join(map(".".join, settled))

@@ -1,10 +1,10 @@
-"""Settings that choose themselves: a race of candidates on validation data, before the winner is trained in full."""
+"""Settings chosen on validation data: candidates are raced, before the winner is trained in full."""
 
 import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, replace
@@ -14,28 +14,26 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch_geometric.utils import subgraph
 
 from h2hgcn.datasets.graph_file import fingerprint, is_graph
+from h2hgcn.errors import DataError
 from h2hgcn.experiments.config import Experiment
 from h2hgcn.experiments.sections import Layer
 from h2hgcn.options import plain_options
 from h2hgcn.training.folder import RunFolder
-from h2hgcn.training.race import Candidate, Standing, race
+from h2hgcn.training.race import FAILURES, Candidate, Standing, race
 from h2hgcn.training.ranks import Ranks
 
-# Edges up to which candidates are trained on the whole graph; of a larger one they see a connected part of this size.
+# Edges up to which candidates are trained on the whole graph. For a larger one they are trained on a part of this size.
 LARGE = 1 << 15
 
-# Epochs that candidates have, by the number of edges that they are trained on; half of them go from one to the next.
+# Epochs at which half of the candidates are dropped, by the largest number of edges that they are for.
 _RUNGS: dict[int, tuple[int, ...]] = {1 << 14: (80, 160), LARGE: (40, 80)}
 
-# The same for a collection of graphs, of which an epoch has many steps.
+# The same for a collection of graphs, where an epoch has many steps.
 _RUNGS_OF_COLLECTIONS: tuple[int, ...] = (10, 20, 40)
-
-# Nodes at most from which a part of a graph is grown.
-_STARTS = 100
 
 # Called with epochs done, epochs in all, and the name of a candidate.
 OnSearch = Callable[[int, int, str], None]
@@ -47,7 +45,7 @@ class SearchStopped(Exception):  # noqa: N818  # not an error
 
 @dataclass(frozen=True)
 class Search:
-    """What a search has led to, as ``config.toml`` keeps it."""
+    """The result of a search, as ``config.toml`` keeps it."""
 
     mode: str
     chosen: str
@@ -61,7 +59,7 @@ class Search:
 
     @property
     def summary(self) -> str:
-        """The choice in a line."""
+        """The choice in one line."""
         first, *others = self.standings
         second = next((f", next {one.name} {one.score:.4f}" for one in others if one.score is not None), "")
         where = " on a part of the graph" if self.sampled else ""
@@ -84,21 +82,22 @@ def choose_settings(
     on_search: OnSearch = lambda done, total, name: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Experiment, Search | None]:
-    """The best of the experiment's candidates on validation data, and how it was found; without any, the experiment.
+    """The best of the experiment's candidates on validation data, and the search that found it.
 
-    A search that was interrupted resumes from its checkpoints in ``folder``; the choice of a run that has begun there
-    stands. Of several processes the first one searches.
+    An experiment with fewer than two candidates is returned as it is. An interrupted search resumes from its
+    checkpoints in ``folder``, also if that holds an older run, which ``force`` was given to replace. Without one, a run
+    in ``folder`` keeps its settings. Of several processes, the first one searches.
     """
     if len(experiment.candidates) < 2:
         return experiment, None
     ranks = Ranks() if ranks is None else ranks
-    experiment.task.bind(data)  # what is wrong with the data is no fault of a candidate
-    begun, search = ranks.from_first(lambda: _search(experiment, data, folder, force, on_search, should_stop))
+    experiment.task.bind(data)  # raises errors of the data, which are not the candidates' fault
+    started, search = ranks.from_first(lambda: _search(experiment, data, folder, force, on_search, should_stop))
     if search is not None:
         return experiment.candidates[search.chosen], search
-    if begun is None:
+    if started is None:
         raise SearchStopped
-    return experiment.candidates.get(begun, experiment), None
+    return experiment.candidates.get(started, experiment), None
 
 
 def _search(
@@ -109,15 +108,16 @@ def _search(
     on_search: OnSearch,
     should_stop: Callable[[], bool],
 ) -> tuple[str | None, Search | None]:
-    """A search; or else the name of what to train without one, which is going to fail: all candidates did, or the
-    folder has a run with other candidates, data or seed; or nothing, if the search was stopped.
+    """The search; or the name of the candidate that the run in the folder has, if its search was another one; or
+    neither, if the search was stopped.
     """
     candidates = experiment.candidates
-    whole = not is_graph(data) or data.edge_index.shape[1] <= 2 * LARGE
+    whole = not is_graph(data) or _num_edges(data) <= LARGE
     part = data if whole else connected_part(data, LARGE, experiment.seed)
     rungs = _rungs(experiment, part)
     key = _key(candidates, data, rungs)
-    if folder is not None and not force and (folder / "config.toml").exists():
+    replaces = force or has_searched(folder, key)
+    if folder is not None and not replaces and (folder / "config.toml").exists():
         section = RunFolder(folder).read_config().get("search", {})
         return section.get("chosen", ""), _known(section, key)
     total, done = _total(len(candidates), rungs), 0
@@ -127,18 +127,33 @@ def _search(
         done += 1
         on_search(done, total, name)
 
-    # batches are for the whole graph; a part of it is small
+    # batch sizes are meant for the whole graph; a part of it is small
     batches: dict[str, Any] = {} if whole else {"batch_size": "auto", "fanout": None}
     racing = [
         Candidate(name, one.task, one.encoder, replace(one.settings, **batches)) for name, one in candidates.items()
     ]
-    with _workplace(folder, force, key) as place:
+    with _checkpoints(folder, force, key) as place:
         standings = race(racing, part, experiment.seed, place, rungs, on_epoch, should_stop)
         if standings is None:
             return None, None
-    if standings[0].failed is not None:  # training says why
-        return standings[0].name, None
+        if standings[0].failed is not None:
+            shutil.rmtree(place)  # the same command tries them again
+            raise _all_failed(standings, "" if whole else f" on a part of {part.num_nodes:,} nodes")
+        for checkpoint in place.glob("*.safetensors"):  # the records tell the result
+            checkpoint.unlink()
     return None, Search(experiment.search, standings[0].name, key, tuple(standings), not whole)
+
+
+def _all_failed(standings: Sequence[Standing], where: str) -> Exception:
+    """The error of candidates that all failed: of their own kind, if that is NaN or memory for all of them."""
+    names_of: dict[str, list[str]] = {}
+    for standing in standings:
+        names_of.setdefault(str(standing.failed), []).append(standing.name)
+    reasons = "".join(f"\n  {', '.join(names)}: {reason}" for reason, names in names_of.items())
+    raised = [
+        kind for kind in FAILURES if kind is not ValueError and {one.error for one in standings} == {kind.__name__}
+    ]
+    return (*raised, DataError)[0](f"all {len(standings)} candidate settings failed{where}:{reasons}")
 
 
 def _rungs(experiment: Experiment, data: Any) -> tuple[int, ...]:
@@ -146,7 +161,7 @@ def _rungs(experiment: Experiment, data: Any) -> tuple[int, ...]:
     if experiment.search == "thorough":
         return (longest,)
     if is_graph(data):
-        size = data.edge_index.shape[1] // 2
+        size = _num_edges(data)
         rungs = next((rungs for edges, rungs in _RUNGS.items() if size <= edges), _RUNGS[max(_RUNGS)])
     else:
         rungs = _RUNGS_OF_COLLECTIONS
@@ -169,7 +184,7 @@ def _key(candidates: dict[str, Experiment], data: Any, rungs: tuple[int, ...]) -
 
 
 def _known(section: dict[str, Any], key: str) -> Search | None:
-    """The search that ``config.toml`` tells of, if it had the same candidates and data."""
+    """The search in ``config.toml``, if it had the same candidates and data."""
     if section.get("key") != key:
         return None
     standings = tuple(Standing(**row) for row in section["candidates"])
@@ -177,24 +192,24 @@ def _known(section: dict[str, Any], key: str) -> Search | None:
 
 
 @contextmanager
-def _workplace(folder: Path | None, force: bool, key: str) -> Iterator[Path]:
-    """A folder for checkpoints: within the run's, where an interrupted search is found again, or a temporary one."""
+def _checkpoints(folder: Path | None, force: bool, key: str) -> Iterator[Path]:
+    """The folder of a search's checkpoints and records: in the run's folder, or a temporary one without that."""
     if folder is None:
         with tempfile.TemporaryDirectory() as scratch:
             yield Path(scratch)
         return
     run = RunFolder(folder)
     with run.locked():
-        place = folder / ".search" / key
+        place = run.search / key
         if force or not place.exists():
-            shutil.rmtree(folder / ".search", ignore_errors=True)
+            shutil.rmtree(run.search, ignore_errors=True)
         place.mkdir(parents=True, exist_ok=True)
         yield place
 
 
-def forget_search(folder: Path) -> None:
-    """Deletes the checkpoints of a search that is over."""
-    shutil.rmtree(folder / ".search", ignore_errors=True)
+def has_searched(folder: Path | None, key: str) -> bool:
+    """Whether a folder holds a search that was started there and has not become a run yet."""
+    return folder is not None and (RunFolder(folder).search / key).exists()
 
 
 def settings_layer(experiment: Experiment, origin: str) -> Layer:
@@ -208,28 +223,38 @@ def settings_layer(experiment: Experiment, origin: str) -> Layer:
 
 
 def connected_part(data: Any, num_edges: int, seed: int) -> Any:
-    """The subgraph of nodes around random ones, breadth first, with about ``num_edges`` edges.
+    """A subgraph with at most about ``num_edges`` edges: the components of random nodes, the last one cut off.
 
-    Nodes drawn at random would have hardly any edges between them.
+    Nodes drawn at random would have hardly any edges between them. The last component is cut off breadth first.
     """
     count, ends = int(data.num_nodes), data.edge_index.numpy()
     graph = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends)), shape=(count, count)).tocsr()
-    wanted = num_edges if getattr(data, "directed", False) else 2 * num_edges
-    place, reached = np.full(count, count), 0
+    wanted = num_edges * _entries_per_edge(data)
+    component = connected_components(graph, directed=False)[1]
     starts = np.random.RandomState(seed).permutation(np.unique(ends))
-    for start in starts[:_STARTS]:
-        if place[start] < count:
-            continue
-        order = breadth_first_order(graph, start, directed=False, return_predecessors=False)
-        order = order[place[order] == count]
-        place[order] = reached + np.arange(len(order))
-        reached += len(order)
-        # an edge is there once the later of its ends is
-        known = np.bincount(place[ends].max(axis=0), minlength=count + 1)[:reached].cumsum()
-        if known[-1] >= wanted:
-            break
-    size = int(np.searchsorted(known, wanted, side="right"))
-    return _induced(data, torch.from_numpy(np.flatnonzero(place < max(size, 2))))
+    first = np.sort(np.unique(component[starts], return_index=True)[1])  # one start in each component
+    found = component[starts[first]]
+    entries = np.bincount(component[ends[0]], minlength=count)[found].cumsum()
+    whole = int(np.searchsorted(entries, wanted, side="right"))
+    chosen = np.isin(component, found[:whole])
+    left = wanted - int(entries[whole - 1] if whole else 0)
+    if left and whole < len(found):
+        order = breadth_first_order(graph, starts[first[whole]], directed=False, return_predecessors=False)
+        place = np.full(count, count)
+        place[order] = np.arange(len(order))
+        # an edge is in the part once the later of its ends is
+        known = np.bincount(place[ends].max(axis=0), minlength=count + 1)[: len(order)].cumsum()
+        chosen[order[: max(int(np.searchsorted(known, left, side="right")), 2)]] = True
+    return _induced(data, torch.from_numpy(np.flatnonzero(chosen)))
+
+
+def _num_edges(data: Any) -> int:
+    return int(data.edge_index.shape[1]) // _entries_per_edge(data)
+
+
+def _entries_per_edge(data: Any) -> int:
+    """How often ``edge_index`` holds an edge: an undirected one in both directions."""
+    return 1 if getattr(data, "directed", False) else 2
 
 
 def _induced(data: Any, nodes: torch.Tensor) -> Any:
@@ -245,7 +270,8 @@ def _induced(data: Any, nodes: torch.Tensor) -> Any:
             and isinstance(value, torch.Tensor)
             and value.shape[:1] == (count,)
         ):
-            part[name] = value[nodes]
+            sparse = value.layout != torch.strided  # not all sparse layouts can be indexed
+            part[name] = value.to_sparse_coo().index_select(0, nodes) if sparse else value[nodes]
     part.num_nodes = len(nodes)
     if getattr(data, "node_ids", None) is not None:
         part.node_ids = np.asarray(data.node_ids)[nodes.numpy()]

@@ -45,7 +45,7 @@ def check_place(folder: Path) -> None:
     if folder.is_file():
         raise DataError(f"{folder} is a file; choose a folder with --out")
     if folder.is_dir() and not (folder / _JOURNAL).exists():
-        others = sorted(path.name for path in folder.iterdir() if path.name != _LOCK)
+        others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
         if others:
             raise DataError(f"{folder} holds {others[0]}, but no study; choose a new or empty folder with --out")
 

@@ -20,7 +20,7 @@ from h2hgcn.datasets.structural import add_structural_features
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.config import Experiment, read_experiment
 from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
-from h2hgcn.experiments.search import OnSearch, Search, choose_settings, forget_search
+from h2hgcn.experiments.search import OnSearch, Search, choose_settings, has_searched
 from h2hgcn.experiments.sections import Sections, absolute_paths, merged, named_setting
 from h2hgcn.options import suggestion
 from h2hgcn.tasks.edges import check_edges
@@ -160,14 +160,13 @@ def run_experiment(
         chosen, search = choose_settings(experiment, data, folder, force, ranks, on_search, should_stop)
         if search is not None and on_chosen is not None:
             on_chosen(search)
-        run = fit(
-            chosen.task, data, chosen.encoder, seed=chosen.seed, settings=chosen.settings, folder=folder, force=force,
-            source=chosen.graph.options, search=None if search is None else search.to_dict(),
+        # a search in the folder of an older run was started with force, even if this call only resumed it
+        replaces = force or (search is not None and has_searched(folder, search.key))
+        return fit(
+            chosen.task, data, chosen.encoder, seed=chosen.seed, settings=chosen.settings, folder=folder,
+            force=replaces, source=chosen.graph.options, search=None if search is None else search.to_dict(),
             tensorboard=tensorboard, on_plan=on_plan, on_epoch=on_epoch, should_stop=should_stop,
         )  # fmt: skip
-    if folder is not None and search is not None:
-        forget_search(folder)
-    return run
 
 
 def sections_of(

@@ -1,4 +1,4 @@
-"""A learnt vector or point for each node of one graph: the input of encoders, or all there is of shallow ones."""
+"""A learned vector or point for each node of one graph: an input of encoders, or the whole of shallow ones."""
 
 from typing import Any
 
@@ -12,21 +12,21 @@ from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.arguments import check_shares, check_sizes
 from h2hgcn.layers.feature_linear import FeatureLinear, feature_dropout
 
-# Nickel and Kiela (2017, section 3.1) begin this close to the origin, in each coordinate.
+# Each coordinate starts within this distance of 0 (Nickel and Kiela 2017, section 3.1).
 _START = 1e-3
 
-# Near the origin, where all points see each other, but far enough apart for the first steps to differ.
+# Near the origin, but with points far enough apart for their first gradients to differ.
 _TANGENT_START = 0.1
 
 
 class NodeVectors(nn.Module):
-    """A learnt Euclidean vector for each node of one graph, of length about 1 at the start.
+    """A learned Euclidean vector for each node of one graph, of length about 1 at the start.
 
     Args:
-        num_nodes, dim: Shape of the vectors.
-        dropout: Of the vectors' entries.
+        num_nodes, dim: Shape of the table of vectors.
+        dropout: Dropout of the vectors' entries.
 
-    With ``sparse_gradients``, which sampled training sets, the gradient has rows for the nodes of a batch only.
+    ``sparse_gradients`` is set during sampled training: the gradient then has rows for the nodes of a batch only.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ def _spread(vectors: Tensor, known: Tensor, adjacency: Adjacency) -> Tensor:
 
 
 class VectorStem(nn.Module):
-    """``W x_i + b + v_i``: a linear map of a node's features plus its learnt vector, the input of the first layer.
+    """``W x_i + b + v_i``: a linear map of a node's features plus its learned vector, the input of the first layer.
 
     Args:
         in_features, dim: Number of features, and width of the result.
-        num_nodes, vector_dropout: Of the ``NodeVectors``.
-        feature_dropout: Of the features.
-        use_features: Whether features count; else the vectors are all there is.
+        num_nodes, vector_dropout: See ``NodeVectors``.
+        feature_dropout: Dropout of the features.
+        use_features: Whether features are used; otherwise the vectors are the only input.
     """
 
     def __init__(
@@ -107,6 +107,7 @@ class VectorStem(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_shares(feature_dropout=feature_dropout)
         self.linear = FeatureLinear(in_features, dim, device=device, dtype=dtype) if use_features else None
         self.vectors = NodeVectors(num_nodes, dim, vector_dropout, device=device, dtype=dtype)
         self.feature_dropout = feature_dropout
@@ -124,7 +125,7 @@ class VectorStem(nn.Module):
 
 
 def vector_stem(node_vectors: bool, *arguments: Any, **placement: Any) -> VectorStem | None:
-    """The input of an encoder, if it has node vectors; the arguments are those of ``VectorStem``."""
+    """The ``VectorStem`` of an encoder, made with these arguments; None if it has no node vectors."""
     if node_vectors:
         return VectorStem(*arguments, **placement)
     check_inputs(node_vectors, use_features=arguments[-1])
@@ -132,7 +133,7 @@ def vector_stem(node_vectors: bool, *arguments: Any, **placement: Any) -> Vector
 
 
 def check_inputs(node_vectors: bool, use_features: bool) -> None:
-    """Raises unless an encoder is given something to compute points from."""
+    """Raises if an encoder has neither features nor node vectors as input."""
     if not use_features and not node_vectors:
         raise ValueError("use_features=False leaves nothing to compute points from; use node_vectors=True with it")
 
@@ -145,8 +146,7 @@ def node_vectors_of(module: nn.Module) -> NodeVectors | None:
 class NodePoints(nn.Module):
     """Points ``(num_nodes, dim)`` of the Poincaré ball, near the origin at first (Nickel and Kiela 2017).
 
-    They are learnt by a Riemannian optimiser. geoopt keeps them from the boundary: in float32 within a radius of 6.2,
-    in float64 of 12.2.
+    A Riemannian optimizer trains them. geoopt keeps them within a radius of 6.2 in float32 and of 12.2 in float64.
     """
 
     weight: geoopt.ManifoldParameter
@@ -162,10 +162,10 @@ class NodePoints(nn.Module):
         nn.init.uniform_(self.weight, -_START, _START)
 
     def forward(self) -> Tensor:
-        return self.weight.clone()  # so that what becomes of the weight does not become of the result
+        return self.weight.clone()  # an optimizer step must not change the result
 
     def tangents(self) -> Tensor:
-        """The vectors at the origin that lead to the points."""
+        """The tangent vectors at the origin whose exponential map gives the points."""
         return lorentz.log_origin(poincare.to_lorentz(self.weight))
 
 
@@ -187,7 +187,7 @@ class NodeTangents(NodeVectors):
 
 def check_num_nodes(num_nodes: Any) -> int:
     if not isinstance(num_nodes, int) or num_nodes < 1:
-        raise ValueError(f"num_nodes={num_nodes}: say how many nodes the graph has, each of which gets a vector")
+        raise ValueError(f"num_nodes={num_nodes}: pass the number of nodes of the graph; each gets a vector")
     return num_nodes
 
 
@@ -195,6 +195,6 @@ def check_rows(x: Any, num_nodes: int) -> None:
     """Raises unless there is one row of features for each node that has a vector."""
     if x is not None and x.shape[0] != num_nodes:
         raise ValueError(
-            f"x has {x.shape[0]} rows, but the encoder has learnt a vector for each of {num_nodes} nodes and knows no "
+            f"x has {x.shape[0]} rows, but the encoder has a learned vector for each of {num_nodes} nodes and no "
             "others; pass the graph that it was made for"
         )

@@ -61,9 +61,9 @@ def point_blocks(
     total = count * (encoder.num_layers + 1)
     *convs, last = encoder.all_convs()
     time, space = unit.new_empty(count), new_layer(count, [*convs, last][0].in_dim)
-    vectors = None if encoder.vectors is None else encoder.vectors(nodes, adjacency)
+    vectors_of = _vectors_of(encoder, nodes, adjacency)
     for rows in blocks:
-        time[rows], space[rows] = encoder.origin_map(features(rows), None if vectors is None else vectors[rows])
+        time[rows], space[rows] = encoder.origin_map(features(rows), vectors_of(rows))
         progress(rows.stop, total)
     for number, conv in enumerate(convs, 1):
         matrix = adjacency.matrix(conv.neighbor_weights, space.dtype)
@@ -77,6 +77,18 @@ def point_blocks(
         part_time, part_space = last.rows_step(time, space, _rows_of(matrix, rows))
         yield rows, torch.cat([part_time.unsqueeze(1), part_space], dim=1)
         progress(encoder.num_layers * count + rows.stop, total)
+
+
+def _vectors_of(encoder: H2HGCN, nodes: Tensor | None, adjacency: Adjacency) -> Callable[[slice], Tensor | None]:
+    """Gives the node vectors of a range of rows, without a copy of all, which only new nodes need."""
+    table = encoder.vectors
+    if table is None:
+        return lambda rows: None
+    if nodes is None:
+        return table
+    if bool((nodes < 0).any()):
+        return table(nodes, adjacency).__getitem__
+    return lambda rows: table(nodes[rows])
 
 
 def _rows_of(matrix: SparseMatrix, rows: slice) -> SparseMatrix:

@@ -16,6 +16,7 @@ from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
+from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.tasks.problem import Model, Problem, Task
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.batching import plan_batches
@@ -177,6 +178,9 @@ class _Training:
         finally:
             if self.curves is not None:
                 self.curves.close()
+            vectors = node_vectors_of(self.model.encoder)
+            if vectors is not None:
+                vectors.sparse_gradients = False  # the caller may train the encoder with another optimizer
         finished = is_over(self.state, self.settings)
         if self.state.best_weights:
             self.model.load_state_dict(self.state.best_weights)

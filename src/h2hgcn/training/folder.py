@@ -1,6 +1,7 @@
 """The folder of a run: who may write to it, what it holds, and what is never lost."""
 
 import json
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from errno import EDQUOT, EIO, ENOSPC, ESTALE
@@ -50,6 +51,7 @@ class RunFolder:
         self.checkpoint = self.path / "checkpoint" / "latest.safetensors"
         self.tensorboard = self.path / "tensorboard"
         self.index = (self.path / "index.json", self.path / "index.faiss")
+        self.search = self.path / ".search"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -83,6 +85,7 @@ class RunFolder:
         with atomic_write(self.config) as file:
             file.write(b"# Run it again: h2hgcn train --config config.toml --out FOLDER\n")
             tomli_w.dump(config, file)
+        shutil.rmtree(self.search, ignore_errors=True)  # its choice is in the configuration now
 
     def read_config(self) -> dict[str, Any]:
         """The configuration, if it is of this version."""

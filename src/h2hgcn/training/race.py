@@ -1,4 +1,4 @@
-"""Successive halving: several settings are trained for some epochs each, the better half goes on, until one is left."""
+"""Successive halving: several settings are trained for some epochs each, then the better half of them for more."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,10 +17,13 @@ from h2hgcn.training.settings import TrainingSettings
 from h2hgcn.training.state import TrainingState, load_checkpoint, save_checkpoint
 from h2hgcn.training.threads import limited_threads, one_at_a_time
 
+# What a candidate may fail with, the first that fits.
+FAILURES = (NonFiniteError, MemoryError, RuntimeError, ValueError)
+
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings that take part, in the order in which they win ties."""
+    """Settings that take part in a race; of equally good ones the first wins."""
 
     name: str
     task: Task
@@ -30,12 +33,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a candidate came: its best validation ``score`` within ``epochs``, or why it ``failed``."""
+    """The result of a candidate: its best validation ``score`` within ``epochs``, or why it ``failed``.
+
+    ``error`` is the name of one of ``FAILURES``.
+    """
 
     name: str
     epochs: int = 0
     score: float | None = None
     failed: str | None = None
+    error: str | None = None
 
 
 def race(
@@ -47,11 +54,11 @@ def race(
     on_epoch: Callable[[str], None] = lambda name: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Standing] | None:
-    """Standings, the winner first, unless all failed; None if stopped, to resume from the checkpoints in ``folder``.
+    """The standings, the winner first; None if the race was stopped. The same call resumes it from ``folder``.
 
     Every candidate is trained up to ``rungs[0]`` epochs, the better half of them up to ``rungs[1]``, and so on. The
-    validation metric decides; nothing looks at test data. A candidate that fails (NaN, memory, settings that do not fit
-    the data) is out. The result depends on the arguments alone, not on where a race was interrupted.
+    validation metric decides; test data are not used. A candidate that fails (NaN, memory, settings that do not fit the
+    data) is dropped. The result depends on the arguments alone, not on where a race was interrupted.
     """
     standings = {candidate.name: Standing(candidate.name) for candidate in candidates}
     alive = [replace(candidate, settings=_scored_by(candidate.settings, rungs[0])) for candidate in candidates]
@@ -74,12 +81,12 @@ def race(
 
 
 def _scored_by(settings: TrainingSettings, epochs: int) -> TrainingSettings:
-    """Settings that have a validation score after so many epochs."""
+    """The settings, with a validation score after ``epochs`` at the latest."""
     return replace(settings, eval_every=min(settings.eval_every, epochs))
 
 
 def _ranked(standings: Any) -> list[Standing]:
-    """Those that came farthest first, and among these by score; ``sorted`` keeps the order of equals."""
+    """By epochs, then by score, those that failed last; ``sorted`` keeps the order of ties."""
     return sorted(standings, key=lambda s: (s.failed is not None, -s.epochs, -(s.score or 0.0)))
 
 
@@ -92,7 +99,7 @@ def _advance(
     on_epoch: Callable[[str], None],
     should_stop: Callable[[], bool],
 ) -> Standing | None:
-    """Trains a candidate up to a number of epochs, from its checkpoint if it has one."""
+    """Trains a candidate up to a number of epochs, from its checkpoint if there is one."""
     checkpoint = folder / f"{candidate.name}.safetensors"
     settings, state = candidate.settings, TrainingState()
     try:
@@ -116,8 +123,9 @@ def _advance(
     except DamagedRunError:
         checkpoint.unlink()
         return _advance(candidate, data, seed, folder, epochs, on_epoch, should_stop)
-    except (NonFiniteError, MemoryError, ValueError, RuntimeError) as error:
-        return Standing(candidate.name, state.epoch, failed=(str(error) or type(error).__name__).splitlines()[0])
+    except FAILURES as error:
+        kind = next(kind.__name__ for kind in FAILURES if isinstance(error, kind))
+        return Standing(candidate.name, state.epoch, failed=(str(error) or kind).splitlines()[0], error=kind)
     if stopped and state.epoch < epochs and not is_over(state, settings):
         return None
     return Standing(candidate.name, epochs, state.best.get(problem.selection_metric))

@@ -60,19 +60,21 @@ class Ranks:
         """The sum of all processes' sparse gradients, in the order of ranks."""
         gradient = gradient.coalesce()
         rows, values = gradient.indices()[0], gradient.values()
-        with _peers():
-            counts = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(self.size)]
-            dist.all_gather(counts, torch.tensor([len(rows)], device=rows.device))
-            longest = max(int(count) for count in counts)
-            padded = rows.new_zeros(longest), values.new_zeros(longest, values.shape[1])
-            padded[0][: len(rows)], padded[1][: len(rows)] = rows, values
-            gathered = [[torch.empty_like(part) for _ in range(self.size)] for part in padded]
-            for parts, part in zip(gathered, padded, strict=True):
-                dist.all_gather(parts, part)
+        counts = [int(count) for count in self._from_all(torch.tensor([len(rows)], device=rows.device))]
+        padded = rows.new_zeros(max(counts)), values.new_zeros(max(counts), values.shape[1])
+        padded[0][: len(rows)], padded[1][: len(rows)] = rows, values
         all_rows, all_values = (
-            torch.cat([part[: int(count)] for part, count in zip(parts, counts, strict=True)]) for parts in gathered
+            torch.cat([part[:count] for part, count in zip(self._from_all(mine), counts, strict=True)])
+            for mine in padded
         )
         return torch.sparse_coo_tensor(all_rows.unsqueeze(0), all_values, gradient.shape, check_invariants=False)
+
+    def _from_all(self, mine: Tensor) -> list[Tensor]:
+        """What each process has, tensors of one shape, in the order of ranks."""
+        parts = [torch.empty_like(mine) for _ in range(self.size)]  # out of memory is not the others' fault
+        with _peers():
+            dist.all_gather(parts, mine)
+        return parts
 
     def agree_on(self, buffers: Sequence[Tensor]) -> None:
         """Replaces what each process measured on its part of a batch by the mean of all."""
@@ -139,6 +141,6 @@ def _peers() -> Iterator[None]:
     except RuntimeError as error:
         words = re.sub(r"^(\[[^\]]*\]\s*)+", "", str(error).splitlines()[0]).split(". ")[0]
         raise ChildProcessError(
-            f"another process of the job has ended or cannot be reached ({words}); if it has said why, mend that; the "
-            "same command then goes on from the last checkpoint, if there is one"
+            f"another process of the job has ended or cannot be reached ({words}); if it printed an error, fix that; "
+            "the same command then resumes from the last checkpoint, if there is one"
         ) from error

@@ -201,8 +201,8 @@ class Run:
     def encode(self, data: Any) -> Tensor:
         """Points of the nodes of another graph, all of whose edges carry messages.
 
-        A model with node vectors knows nodes of its own graph by their ids; new ones get their place from their
-        neighbors and features.
+        A model with node vectors finds the nodes of its own graph by their ids, see ``known_nodes``; new ones get their
+        place from their neighbors and features.
         """
         self.check_fits(data)
         nodes = self.known_nodes(data)
@@ -210,13 +210,23 @@ class Run:
             return encode_nodes(self.model, data, self.task.name, self.config["facts"]["in_features"], nodes).cpu()
 
     def known_nodes(self, data: Any) -> Tensor | None:
-        """The training node that each node of another graph is, by id, -1 for a new one; None without node vectors."""
+        """The training node that each node of another graph is, -1 for a new one; None without node vectors.
+
+        Nodes are matched by ``node_ids``. If the training graph has none, its node numbers are its ids. A graph without
+        ids is then matched by number, too, unless it has fewer nodes than the training graph: then all of them are new.
+        """
         if node_vectors_of(self.model.encoder) is None:
             return None
         if self.data is None:
             raise DataError("the run does not hold its graph, by whose ids nodes are known; run its command again")
-        ids = NodeNames(data).ids
-        known = NodeNames(self.data).known(ids)
+        has_ids = getattr(data, "node_ids", None) is not None
+        if not has_ids and getattr(self.data, "node_ids", None) is not None:
+            raise DataError(
+                "the graph has no node_ids, but this run knows its nodes by their ids; set data.node_ids, with ids of "
+                "their own for new nodes"
+            )
+        ids, names = NodeNames(data).ids, NodeNames(self.data)
+        known = names.known(ids) if has_ids or len(ids) >= len(names.ids) else np.full(len(ids), -1)
         by_features = getattr(self.model.encoder, "config", {}).get("use_features", True)
         by_features = by_features and not getattr(data, "structural", False)
         lost = np.flatnonzero(known < 0)
@@ -225,7 +235,7 @@ class Run:
         if len(lost) and not by_features:
             raise DataError(
                 f"node {ids[lost[0]]} is new and no path leads from it to a node of the training graph, so nothing "
-                "gives it a place; add its edges, or train with features"
+                "gives it a place; check its id, add its edges, or train with features"
             )
         return torch.from_numpy(known)
 
