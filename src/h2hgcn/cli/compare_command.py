@@ -71,8 +71,9 @@ def compare(
 ) -> None:
     """Compare models on the same graph and the same split, several seeds each.
 
-    Every run has the settings that h2hgcn train finds for its model, by the same search with the same budget. Run the
-    same command again to resume.
+    Every run has the settings that h2hgcn train finds for its model, by the same search with the same budget. What
+    h2hgcn train adds to all models alike (task.neighborhood_terms, task.feature_terms) is left out. Run the same
+    command again to resume.
 
     Example: h2hgcn compare --models h2h-gcn,gcn,mlp --seeds 2 --epochs 20
     """

@@ -7,14 +7,18 @@ from rich.table import Table
 Metrics = dict[str, dict[str, float]]
 
 _HEADERS = {"val": "validation"}
+# What selects where something was added to the model after training: the metric without it.
+_WITHOUT_TERMS = {"auc": "auc_decoder", "accuracy": "accuracy_network"}
 _STYLE: dict[str, Any] = {"box": None, "header_style": "bold", "pad_edge": False}
 
 
 def metrics_table(metrics: Metrics, selection: str, trivial: dict[str, float] | None = None) -> Table:
     """The metrics of a model, beside baselines that need no training; the metric that selects is marked."""
     table = Table("metric", *(_HEADERS.get(part, part) for part in metrics), **_STYLE)
-    for name in list(metrics.values())[-1]:
-        marked = f"{name} (selects)" if name == selection else name
+    names = list(list(metrics.values())[-1])
+    selecting = next((name for name in (_WITHOUT_TERMS.get(selection), selection) if name in names), selection)
+    for name in names:
+        marked = f"{name} (selects)" if name == selecting else name
         values = (part.get(name) for part in metrics.values())
         table.add_row(marked, *("" if value is None else f"{value:.4f}" for value in values))
     for name, value in (trivial or {}).items():

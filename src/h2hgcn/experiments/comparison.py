@@ -14,6 +14,9 @@ from h2hgcn.experiments.config import Experiment, read_experiment
 from h2hgcn.experiments.sections import Layer, Sections, merged
 from h2hgcn.experiments.shared_settings import SPLIT, check_models, files_for, shared_settings
 
+# What `train` adds to every model alike, which would make them look alike; unless somebody asks for it.
+_TERMS = ("neighborhood_terms", "feature_terms")
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -54,6 +57,8 @@ def plan(
     first = read_experiment(merged(common, {"model": {"name": models[0]}}), files_for(models[0], files))
     first.check_held_out()
     split = {name: getattr(first.task, name) for name in SPLIT if hasattr(first.task, name)}
+    in_files = {name for layer in files for name in layer.sections.get("task", {})}
+    terms = {name: False for name in _TERMS if hasattr(first.task, name) and name not in in_files}
     seeds = tuple(range(first.seed, first.seed + num_seeds))
     splits = _varied_splits(first.task, seeds) if vary_split else {seed: {} for seed in seeds}
     place = folder or Path("runs") / f"compare-{first.graph.name}-{first.task.name}"
@@ -63,7 +68,7 @@ def plan(
         own = files_for(model, files)
         for seed in seeds:
             task = {"name": first.task.name, **split, **splits[seed]}
-            chosen = merged(common, {"task": task, "model": {"name": model}, "seed": seed})
+            chosen = merged({"task": terms}, common, {"task": task, "model": {"name": model}, "seed": seed})
             experiments.setdefault(model, read_experiment(chosen, own))
             cells[model, seed] = Cell(chosen, place / f"{model}-seed{seed}", own, root, force)
     return Comparison(experiments, seeds, cells, vary_split)
