@@ -18,7 +18,7 @@ def test_a_run_says_what_it_learnt_and_where_it_is(run, files):
     folder = files / "runs" / "my-lp-h2h-gcn-seed0"
     assert result.returncode == 0, result.stderr
     assert "auc (selects)" in result.stdout
-    assert "without training: degree product, auc" in result.stdout
+    assert "baseline: degree product, auc" in result.stdout
     for name in ("config.toml", "model.safetensors", "embeddings.parquet", "report.html"):
         assert (folder / name).stat().st_size
         assert f"runs/my-lp-h2h-gcn-seed0/{name}  " in result.stdout

@@ -22,7 +22,7 @@ def metrics_table(metrics: Metrics, selection: str, trivial: dict[str, float] | 
         values = (part.get(name) for part in metrics.values())
         table.add_row(marked, *("" if value is None else f"{value:.4f}" for value in values))
     for name, value in (trivial or {}).items():
-        table.add_row(f"without training: {name}, {selection}", *[""] * (len(metrics) - 1), f"{value:.4f}")
+        table.add_row(f"baseline: {name}, {selection}", *[""] * (len(metrics) - 1), f"{value:.4f}")
     return table
 
 

@@ -95,7 +95,7 @@ class LinkPrediction:
             if not len(getattr(split, part)):
                 raise DataError(
                     f"no edge is left for the {part} part of {len(split.train) + len(split.val) + len(split.test)}; "
-                    "use a larger graph, or other shares"
+                    "use a larger graph, larger shares (--set task.val=0.4 --set task.test=0.4), or --task embed"
                 )
         return LinkProblem(replace(self, decoder=decoder_for(data, self.decoder)), data, split)
 

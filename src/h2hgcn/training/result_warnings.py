@@ -36,7 +36,12 @@ _PARTS = (("val", "validation"), ("test", "test"))
 def warnings_about(run: "Run") -> list[str]:
     """Warnings about a finished run whose ``result`` has metrics and baselines; most serious first."""
     result = run.result
-    found = [*_better_baseline(result), *_collapse(run), *_chance(result, run.problem), *_missing_classes(run)]
+    found = [
+        *_better_baseline(result, run.problem),
+        *_collapse(run),
+        *_chance(result, run.problem),
+        *_missing_classes(run),
+    ]
     found += [*_unanswerable(run), *_small_parts(run.problem)]
     if result["best_epoch"] == 1 and result["epochs"] > 1:
         found.append("the first epoch was the best on validation data, so the model has hardly learned")
@@ -48,15 +53,18 @@ def serious_warnings(result: dict[str, Any]) -> list[str]:
     return [warning for warning in result.get("doubts", ()) if _UNRELIABLE in warning]
 
 
-def _better_baseline(result: dict[str, Any]) -> Iterator[str]:
+def _better_baseline(result: dict[str, Any], problem: Any) -> Iterator[str]:
     selection = result["selection"]
     test = list(result["metrics"].values())[-1][selection]
     name, best = max((result["trivial"] or {}).items(), key=lambda item: item[1], default=("", -math.inf))
-    if best > test:
-        yield (
-            f"{name} reaches a test {selection} of {best:.4f} without training, the model {test:.4f}: {_UNRELIABLE}; "
-            "try other features or settings"
-        )
+    if best <= test:
+        return
+    found = f"the baseline {name} has a test {selection} of {best:.4f}, the model {test:.4f}"
+    count = 1 if problem.split is None else len(problem.split.test)
+    if best - test <= math.sqrt(best * (1 - best) / count):  # a standard error
+        yield f"{found}: the difference is within the noise of {count} test {problem.task.items}"
+    else:
+        yield f"{found}: {_UNRELIABLE}; try other features or settings"
 
 
 def _collapse(run: "Run") -> Iterator[str]:
