@@ -57,8 +57,8 @@ TRUTH = [0] * 6 + [1] * 6 + [2] * 2
         ),
         (
             finished(test=0.58),
-            "the baseline feature distance has a test auc of 0.6000, the model 0.5800: the difference is within the noise "
-            "of 400 test links",
+            "the baseline feature distance has a test auc of 0.6000, the model 0.5800: the difference is within the "
+            "noise of 400 test links",
         ),
         (finished(test=0.4, baseline=0.3), "a test auc of 0.4000 is below chance"),
         (finished(val=0.3), "a validation auc of 0.3000 is below chance"),
