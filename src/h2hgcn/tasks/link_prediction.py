@@ -270,7 +270,7 @@ class LinkProblem:
             return False
         pairs, labels, known = self._pairs_of("val")
         logits = self._decoded(model, self.points(model), pairs)
-        return terms.fit(logits[known], labels[known], pairs[known], self.neighborhoods)
+        return terms.fit(logits, labels, pairs, self.neighborhoods, known)
 
     def _pairs_of(self, part: str) -> tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]:
         """Links and then others, which are links, and for which of them both nodes have a training edge."""

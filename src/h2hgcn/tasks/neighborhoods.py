@@ -21,7 +21,7 @@ _SHARED = 3  # features of a pair: common neighbors, Adamic-Adar, resource alloc
 _DEGREE = 2  # features of a node
 
 # The folds of out-of-fold scores, the fewest links that weights are fitted on, and the AUC that they may cost.
-_FOLDS, _FEWEST, _TOLERANCE = 5, 10, 0.005
+_FOLDS, _FEWEST, _TOLERANCE = 5, 10, 0.001
 
 # Of candidates from two steps away: the neighbors of a node that are looked at, and the highest degree of such a one.
 _REACH, _HUB = 64, 1000
@@ -210,21 +210,31 @@ class NeighborhoodTerms(nn.Module):
         features = neighborhoods.features(pairs.cpu().numpy()) @ self.weights.double().cpu().numpy()
         return self.slope * logits + (torch.from_numpy(features).to(logits) + self.bias)
 
-    def fit(self, logits: Scores, labels: NDArray[np.bool_], pairs: Pairs, graph: Neighborhoods) -> bool:
-        """Fits the weights to pairs that are links or not. Leaves everything as it is, and returns False, where there
-        are few, or where the weights would not help pairs that they were not fitted on.
+    def fit(
+        self,
+        logits: Scores,
+        labels: NDArray[np.bool_],
+        pairs: Pairs,
+        graph: Neighborhoods,
+        chosen: NDArray[np.bool_] | None = None,
+    ) -> bool:
+        """Fits the weights to pairs that are links or not, or to the ``chosen`` ones. Leaves everything as it is, and
+        returns False, where there are few, or where the weights would not help pairs that they were not fitted on.
         """
         from sklearn.metrics import log_loss  # scikit-learn takes a while to import, and serves this alone
 
-        if min(labels.sum(), (~labels).sum()) < _FEWEST:
+        chosen = np.ones(len(pairs), dtype=bool) if chosen is None else chosen
+        if min((labels & chosen).sum(), (~labels & chosen).sum()) < _FEWEST:
             return False
         rows = np.column_stack([logits, graph.features(pairs)])
-        scale, regression = _regression().fit(rows, labels)
+        scale, regression = model = _regression().fit(rows[chosen], labels[chosen])
         weights = regression.coef_[0] / scale.scale_
-        alone, both = (_out_of_fold(x, labels) for x in (rows[:, :1], rows))
-        aucs = [auc(scores[labels], scores[~labels]) for scores in (alone, both)]
-        losses = [log_loss(labels, expit(scores)) for scores in (alone, both)]
-        if weights[0] <= 0 or losses[1] >= losses[0] or aucs[1] < aucs[0] - _TOLERANCE:
+        alone, both = (_out_of_fold(x[chosen], labels[chosen]) for x in (rows[:, :1], rows))
+        losses = [log_loss(labels[chosen], expit(scores)) for scores in (alone, both)]
+        scores = model.decision_function(rows)
+        scores[chosen] = both
+        loss_of_auc = auc(logits[labels], logits[~labels]) - auc(scores[labels], scores[~labels])
+        if weights[0] <= 0 or losses[1] >= losses[0] or loss_of_auc > _TOLERANCE:
             return False
         self.slope.fill_(weights[0])
         self.weights.copy_(torch.from_numpy(weights[1:]))
