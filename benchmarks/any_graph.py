@@ -10,6 +10,7 @@ undirected.
 
 "Isolated end" counts the ends of a pair without a training edge. Where its AUC is well above 0.5, as in trees, the
 split itself gives held-out edges away: the AUC of any method that sees degrees overstates how well it predicts links.
+h2h-gcn is fitted so that it does not use this; the default command advises against predicting links of such graphs.
 
 Tables show mean ± standard deviation over seeds. The best mean is bold where all methods have the same seeds.
 

@@ -105,6 +105,20 @@ def test_directed_links_are_those_from_a_node_in_the_order_of_the_decoder():
     )
 
 
+def test_links_that_are_the_same_both_ways_leave_out_edges_of_either_direction():
+    """A directed graph may have a symmetric decoder; then the list is that of recommend_links."""
+    edges, random = np.array([[3, 3, 8], [5, 9, 3]]), np.random.RandomState(0)
+    scores = random.normal(size=(60, 60))
+
+    def rank(pairs):
+        return scores[pairs[:, 0], pairs[:, 1]]
+
+    scene = make_scene(POINTS.numpy(), range(60), edges=edges, rank=rank)
+    found = [entry["node"] for entry in scene.nearest.near("links", 3, 7)]
+    assert found == recommend_links(POINTS.numpy(), edges, 3, 7, rank=rank).nodes.tolist()
+    assert 8 not in [entry["node"] for entry in scene.nearest.near("links", 3, 100)]
+
+
 def test_a_lonely_point():
     scene = make_scene([[0.1, 0.2]], ["a"], space="poincare")
     assert scene.nearest.near("neighbors", 0, 5) == []

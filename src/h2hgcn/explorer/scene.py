@@ -67,7 +67,7 @@ def make_scene(
     names = ids_as_array(id_column(ids, len(array)))
     links = None if edges is None else find_links(edges, len(array))
     columns = _columns(projection.points, labels, links, extra or {})
-    targets = None if edges is None or rank is None else find_targets(edges, len(array))
+    targets = find_targets(edges, len(array)) if directed and edges is not None else links
     nearest = Nearest(array, kind, links, probabilities, distance_scale, targets, rank, directed)
     return Scene(title, projection.points, dim, projection.keeps, names, columns, links, nearest)
 
