@@ -39,8 +39,6 @@ def checked_options(given: Mapping[str, Any], known: Mapping[str, Any], where: s
     """The options that were given, as values of the annotated types. ``where`` is named in errors, such as "[task]"."""
     for name in given:
         if name not in known:
-            if name == "closure":
-                raise DataError("closure (--closure) belongs to the task embed; add --task embed, or leave it out")
             raise DataError(f"{where} has no option {name!r}; {suggestion(name, known)}")
     return {name: _converted(value, known[name], f"{where} {name}") for name, value in given.items()}
 

@@ -119,6 +119,7 @@ def read_experiment(
     preset = find_preset(graph.dataset, task_name, model_name, variant)
     defaults: Sections = {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}}
     task_types = {"name": str, **option_types(TASKS[task_name])}
+    _check_owner(said, task_name)
     model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}
     published = preset.frozen and variant is None and (usual is not None or graph.dataset in _CLEAN_SETTINGS)
     held_out = len(TASKS[task_name].parts) > 1
@@ -158,6 +159,18 @@ def read_experiment(
     return experiment(
         preset.name, preset.settings, preset=preset.name, chosen=preset.chosen, search=search, candidates=candidates
     )
+
+
+def _check_owner(layers: Sequence[Layer], task_name: str) -> None:
+    """Raises for an option that another task has, such as ``closure``."""
+    for layer in layers:
+        for name in layer.sections.get("task", {}).keys() - {"name", *option_types(TASKS[task_name])}:
+            owners = [other for other, task in TASKS.items() if name in option_types(task)]
+            if owners:
+                raise DataError(
+                    f"{layer.origin}: {name} is an option of the task {' or '.join(owners)}, not of {task_name}; "
+                    f"add --task {owners[0]}, or leave it out"
+                )
 
 
 def _search_mode(flags: Sections, published: bool, has_files: bool) -> SearchMode:

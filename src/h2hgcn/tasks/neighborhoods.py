@@ -14,7 +14,7 @@ from scipy.special import expit
 from torch import Tensor, nn
 
 from h2hgcn.compiled import compiled, run_on_rows
-from h2hgcn.datasets.splits.pairs import Pairs
+from h2hgcn.datasets.splits.pairs import Pairs, contains
 from h2hgcn.tasks.metrics import Scores, auc
 
 _SHARED = 3  # features of a pair: common neighbors, Adamic-Adar, resource allocation
@@ -44,8 +44,9 @@ class Neighborhoods:
         counts = np.diff(self.graph.indptr).astype(np.float64)
         self.weights = neighbor_weights(counts)
         self.directed = directed
-        self._arcs = _arcs(edges, num_nodes) if directed else self.graph
-        self.degrees = np.stack([np.diff(self._arcs.indptr), np.bincount(self._arcs.indices, minlength=num_nodes)])
+        arcs = _arcs(edges, num_nodes) if directed else self.graph
+        self.degrees = np.stack([np.diff(arcs.indptr), np.bincount(arcs.indices, minlength=num_nodes)])
+        self._keys = np.repeat(np.arange(num_nodes), self.degrees[0]) * num_nodes + arcs.indices  # sorted
         self._typical = [
             _of_degrees(degrees[degrees > 0]).mean(0) if degrees.any() else 0.0 for degrees in self.degrees
         ]
@@ -102,10 +103,7 @@ class Neighborhoods:
 
     def _are_edges(self, pairs: Pairs) -> NDArray[np.bool_]:
         """Whether each pair is an edge, source first."""
-        found = np.zeros(len(pairs), dtype=bool)
-        starts, ends = self._arcs.indptr.astype(np.int64), self._arcs.indices.astype(np.int32, copy=False)
-        run_on_rows(_look_up, (len(pairs), 16), starts, ends, pairs, found)
-        return found
+        return contains(self._keys, pairs[:, 0] * len(self.weights) + pairs[:, 1])
 
 
 def undirected_graph(edges: Pairs, num_nodes: int) -> sp.csr_array:
@@ -168,21 +166,6 @@ def _sum_shared(first: int, last: int, starts: Any, neighbors: Any, weights: Any
             if neighbors[place] == node:
                 for kind in range(weights.shape[1]):
                     scores[k, kind] += weights[node, kind]
-
-
-@compiled
-def _look_up(first: int, last: int, starts: Any, neighbors: Any, pairs: Any, found: Any) -> None:
-    for k in range(first, last):
-        node = pairs[k, 1]
-        low, high = starts[pairs[k, 0]], starts[pairs[k, 0] + 1]
-        end = high
-        while low < high:
-            middle = (low + high) // 2
-            if neighbors[middle] < node:
-                low = middle + 1
-            else:
-                high = middle
-        found[k] = low < end and neighbors[low] == node
 
 
 class NeighborhoodTerms(nn.Module):
