@@ -8,6 +8,10 @@ best two of eight or four settings are trained to the end). Poincaré is gensim'
 most 50 epochs and about half a minute. The MRR ranks a test edge among all test pairs without an edge. All graphs are
 undirected.
 
+A pair is answerable if both nodes have a training edge. A node without any has lost its edges to the split, which is
+more often so for held-out edges than for other pairs: of all pairs, a method that puts such nodes close to everything
+(Poincaré: at the origin) scores well without knowing anything of them.
+
 "Isolated end" counts the ends of a pair without a training edge. Where its AUC is well above 0.5, as in trees, the
 split itself gives held-out edges away: the AUC of any method that sees degrees overstates how well it predicts links.
 h2h-gcn is fitted so that it does not use this; the default command advises against predicting links of such graphs.
@@ -34,18 +38,24 @@ from typing import Any, NamedTuple
 import torch
 from graph_sources import GRAPHS, load
 from report import parser, publish
-from rivals import LINK_METHODS, NEEDS_FEATURES, NODE_METHODS, val_accuracy, val_auc
+from rivals import LINK_METHODS, NEEDS_FEATURES, NODE_METHODS, PairScores, val_accuracy, val_auc
 
 import h2hgcn
 from h2hgcn.datasets import DataError, DataWarning
 from h2hgcn.datasets.graph_file import fingerprint
 from h2hgcn.tasks import TASKS
-from h2hgcn.tasks.metrics import class_metrics, link_metrics
+from h2hgcn.tasks.metrics import auc, class_metrics, link_metrics
 
 OURS = "h2h-gcn"
 METHODS = {"lp": (OURS, *LINK_METHODS), "nc": (OURS, *NODE_METHODS)}
-METRICS = {"lp": ("auc", "ap", "mrr"), "nc": ("accuracy",)}
-TITLES = {"auc": "AUC", "ap": "average precision", "mrr": "MRR", "accuracy": "accuracy"}
+METRICS = {"lp": ("auc", "auc_answerable", "ap", "mrr"), "nc": ("accuracy",)}
+TITLES = {
+    "auc": "AUC",
+    "auc_answerable": "AUC of answerable pairs",
+    "ap": "average precision",
+    "mrr": "MRR",
+    "accuracy": "accuracy",
+}
 TASK_TITLES = {"lp": "Links", "nc": "Classes of nodes"}
 MARGIN = 0.005  # of the best: a tie
 RECORDS = Path(__file__).parents[1] / "results" / "any_graph.jsonl"
@@ -64,7 +74,10 @@ class Cell(NamedTuple):
 def train_default(data: Any, task: str, seed: int) -> Answer:
     """The settings that ``h2hgcn.train`` chose, and their metrics by part."""
     run = h2hgcn.train(data, task, seed=seed, settings={"task.split_seed": seed, "training.threads": 1})
-    return run.config["search"]["chosen"], run.result["metrics"]
+    metrics = run.result["metrics"]
+    if task == "lp":  # a run leaves it out where all pairs are answerable
+        metrics = {part: {"auc_answerable": values["auc"]} | values for part, values in metrics.items()}
+    return run.config["search"]["chosen"], metrics
 
 
 def train_rival(problem: Any, task: str, method: str, seed: int) -> Answer:
@@ -72,15 +85,19 @@ def train_rival(problem: Any, task: str, method: str, seed: int) -> Answer:
     if task == "lp":
         links = LINK_METHODS[method](problem, seed)
         setting, score = max(links, key=lambda candidate: val_auc(problem, candidate[1]))
-        parts = {
-            part: (getattr(problem.split, part), getattr(problem.split, f"{part}_neg")) for part in ("val", "test")
-        }
-        return setting, {part: link_metrics(score(yes), score(no)) for part, (yes, no) in parts.items()}
+        return setting, {part: _metrics_of_links(problem.split, part, score) for part in ("val", "test")}
     nodes = NODE_METHODS[method](problem, seed)
     setting, classes = max(nodes, key=lambda candidate: val_accuracy(problem, candidate[1]))
     of = {"val": problem.split.val, "test": problem.split.test}
     y = problem.y.numpy()
     return setting, {part: class_metrics(y[rows], classes[rows], problem.num_classes) for part, rows in of.items()}
+
+
+def _metrics_of_links(split: Any, part: str, score: PairScores) -> dict[str, float]:
+    links, others = getattr(split, part), getattr(split, f"{part}_neg")
+    metrics = link_metrics(score(links), score(others))
+    links, others = links[split.answerable(links)], others[split.answerable(others)]
+    return metrics | ({"auc_answerable": auc(score(links), score(others))} if len(links) and len(others) else {})
 
 
 @cache
@@ -148,7 +165,8 @@ def run(cells: Iterable[Cell], path: Path, jobs: int) -> None:
     """Measures what the records lack and appends it, one line at a time."""
     done = defaultdict(set)
     for record in read_records(path):
-        done[Cell(*(record[name] for name in Cell._fields))].add(record["data"])
+        if all(metric in record["test"] for metric in METRICS[record["task"]]):
+            done[Cell(*(record[name] for name in Cell._fields))].add(record["data"])
     missing = [cell for cell in cells if not _is_measured(cell, done[cell])]
     path.parent.mkdir(parents=True, exist_ok=True)
     whole_lines = not path.exists() or not path.stat().st_size or path.read_bytes().endswith(b"\n")
@@ -187,17 +205,29 @@ def tables(records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
         graphs = sorted((graph for graph, of in values if of == task), key=order.__getitem__)
         for metric in metrics:
             for features in (False, True):
-                chosen = [graph for graph in graphs if _first(values[graph, task])["features"] == features]
+                found_for = {graph: _with(values[graph, task], metric) for graph in graphs}
+                chosen = [
+                    graph for graph in graphs if found_for[graph] and _first(found_for[graph])["features"] == features
+                ]
                 if not chosen:
                     continue
                 title = f"{TASK_TITLES[task]}, {TITLES[metric]}, graphs {'with' if features else 'without'} features"
-                methods = [name for name in METHODS[task] if any(name in values[graph, task] for graph in chosen)]
-                found[title] = [_row(graph, values[graph, task], methods, metric) for graph in chosen]
-                found["Summary"] += _summary(title, [values[graph, task] for graph in chosen], metric)
+                methods = [name for name in METHODS[task] if any(name in found_for[graph] for graph in chosen)]
+                found[title] = [_row(graph, found_for[graph], methods, metric) for graph in chosen]
+                found["Summary"] += _summary(title, [found_for[graph] for graph in chosen], metric)
     found["CPU seconds, mean over seeds"] = [
         _seconds(graph, task, values[graph, task]) for graph, task in sorted(values, key=lambda key: order[key[0]])
     ]
     return {title: rows for title, rows in found.items() if rows}
+
+
+def _with(by_method: dict[str, dict[int, Record]], metric: str) -> dict[str, dict[int, Record]]:
+    """The records that have a metric, which older ones may lack."""
+    found = {
+        method: {seed: record for seed, record in seeds.items() if metric in record["test"]}
+        for method, seeds in by_method.items()
+    }
+    return {method: seeds for method, seeds in found.items() if seeds}
 
 
 def _first(by_method: dict[str, dict[int, Record]]) -> Record:

@@ -30,7 +30,7 @@ from h2hgcn.training.ranks import Ranks
 LARGE = 1 << 15
 
 # Epochs at which half of the candidates are dropped, by the largest number of edges that they are for.
-_RUNGS: dict[int, tuple[int, ...]] = {1 << 14: (80, 160), LARGE: (40, 80)}
+_RUNGS: dict[int, tuple[int, ...]] = {1 << 14: (80, 160), LARGE: (40, 80, 160)}
 
 # The same for a collection of graphs, where an epoch has many steps.
 _RUNGS_OF_COLLECTIONS: tuple[int, ...] = (10, 20, 40)
