@@ -118,7 +118,22 @@ def test_a_stopped_run_measures_what_is_missing(tmp_path):
     run(cells, path, 1)
     assert path.read_text().startswith(first)
     assert [item["method"] for item in read_records(path)] == list(CHEAP)
-    assert [title for title in tables(read_records(path)) if "AUC" in title] == ["Links, AUC, graphs without features"]
+    assert [title for title in tables(read_records(path)) if "AUC" in title] == [
+        "Links, AUC, graphs without features",
+        "Links, AUC of answerable pairs, graphs without features",
+    ]
+
+
+def test_records_without_a_metric_are_measured_again_and_left_out_of_its_table(tmp_path):
+    path, cells = tmp_path / "records.jsonl", [Cell("les-miserables", "lp", CHEAP[0], 0)]
+    run(cells, path, 1)
+    (older,) = read_records(path)
+    del older["test"]["auc_answerable"]
+    path.write_text(json.dumps(older) + "\n")
+    assert [title for title in tables([older]) if "AUC" in title] == ["Links, AUC, graphs without features"]
+    run(cells, path, 1)
+    run(cells, path, 1)
+    assert [("auc_answerable" in record["test"]) for record in read_records(path)] == [False, True]
 
 
 def test_the_default_and_the_rivals_have_the_same_split(links, monkeypatch):
