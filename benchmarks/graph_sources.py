@@ -228,9 +228,9 @@ def _wordnet() -> tuple[dict[str, list[str]], dict[str, str], dict[str, str]]:
     return hypernyms, words, glosses
 
 
-def _mammals(with_features: bool) -> Any:
-    """Mammals of WordNet with each of their hypernyms up to mammal."""
-    hypernyms, words, glosses = _wordnet()
+def mammal_hypernyms() -> dict[str, list[str]]:
+    """The mammals of WordNet, each with its hypernyms up to mammal."""
+    hypernyms, words, _ = _wordnet()
     children = defaultdict(list)
     for node, above in hypernyms.items():
         for other in above:
@@ -241,8 +241,14 @@ def _mammals(with_features: bool) -> Any:
         fresh = [child for child in children[waiting.pop()] if child not in inside]
         inside.update(fresh)
         waiting += fresh
-    edges = closure_of({node: [other for other in hypernyms[node] if other in inside] for node in sorted(inside)})
-    return graph_of(edges, _bag_of_words({node: glosses[node] for node in sorted(inside)}) if with_features else None)
+    return {node: [other for other in hypernyms[node] if other in inside] for node in sorted(inside)}
+
+
+def _mammals(with_features: bool) -> Any:
+    """Mammals of WordNet with each of their ancestors up to mammal."""
+    hypernyms, (_, _, glosses) = mammal_hypernyms(), _wordnet()
+    words = _bag_of_words({node: glosses[node] for node in hypernyms}) if with_features else None
+    return graph_of(closure_of(hypernyms), words)
 
 
 def _diseases() -> Any:

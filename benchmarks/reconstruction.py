@@ -8,7 +8,8 @@ that is nearer than its ancestors; the last column has that figure.
 
 gensim learns with 10 negatives, 10 epochs of burn-in and 50 epochs, its defaults otherwise; h2hgcn with its default
 settings. Seconds are CPU seconds of training in one thread. The generated taxonomies are ragged random trees
-(`h2hgcn.datasets.hierarchy.random_taxonomy`); `--edges` adds files of edges from child to parent, or of a closure.
+(`h2hgcn.datasets.hierarchy.random_taxonomy`); `--mammals` adds the mammals of WordNet (Debian's package wordnet-base),
+`--edges` adds files of edges from child to parent, or of a closure.
 """
 
 import time
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from graph_sources import mammal_hypernyms
 from report import parser, publish
 from torch import Tensor
 from torch_geometric.data import Data
@@ -31,12 +33,16 @@ GENSIM = {"negative": 10, "burn_in": 10}
 GENSIM_EPOCHS = 50
 
 
-def closures(nodes: list[int], files: list[str]) -> dict[str, Data]:
+def closures(nodes: list[int], files: list[str], mammals: bool) -> dict[str, Data]:
     """Closures to embed, by name."""
     graphs = {}
     for count in nodes:
         edges = torch.from_numpy(random_taxonomy(count).T.copy())
         graphs[f"random taxonomy, {count:,} nodes"] = _closure(edges, count)
+    if mammals:
+        hypernyms = [(node, other) for node, above in mammal_hypernyms().items() for other in above]
+        data = load_graph(hypernyms, directed=True)
+        graphs[f"mammals of WordNet, {data.num_nodes:,} nodes"] = _closure(data.edge_index, data.num_nodes)
     for file in files:
         data = load_graph(Path(file), directed=True)
         graphs[f"{Path(file).stem}, {data.num_nodes:,} nodes"] = _closure(data.edge_index, data.num_nodes)
@@ -102,6 +108,7 @@ def compare(data: Data, dims: list[int], options: Any) -> list[dict[str, Any]]:
 def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--nodes", type=int, nargs="*", default=[1000, 3000], help="sizes of generated taxonomies")
+    arguments.add_argument("--mammals", action="store_true", help="also the mammals of WordNet")
     arguments.add_argument("--edges", nargs="*", default=[], help="files of edges of taxonomies")
     arguments.add_argument("--dims", type=int, nargs="+", default=[2, 5, 10, 50], help="dimensions")
     arguments.add_argument("--models", nargs="+", default=["hyp"], help="our models (default: %(default)s)")
@@ -109,7 +116,7 @@ def main() -> None:
     arguments.add_argument("--ours", action="store_true", help="leave gensim out")
     options = arguments.parse_args()
     torch.set_num_threads(options.threads)
-    graphs = closures(options.nodes, options.edges)
+    graphs = closures(options.nodes, options.edges, options.mammals)
     tables = {
         f"{name}, {graph.edge_index.shape[1]:,} links": compare(graph, options.dims, options)
         for name, graph in graphs.items()
