@@ -1,14 +1,18 @@
-"""The metrics of a run as a table."""
+"""The metrics of a run as tables."""
 
 from typing import Any
 
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
+
+from h2hgcn.cli.output import stdout
 
 Metrics = dict[str, dict[str, float]]
 
 _HEADERS = {"val": "validation"}
 # What selects where something was added to the model after training: the metric without it.
 _WITHOUT_TERMS = {"auc": "auc_decoder", "accuracy": "accuracy_network"}
+_MOST_CLASSES = 20  # that are printed one by one
 _STYLE: dict[str, Any] = {"box": None, "header_style": "bold", "pad_edge": False}
 
 
@@ -20,10 +24,38 @@ def metrics_table(metrics: Metrics, selection: str, trivial: dict[str, float] | 
     for name in names:
         marked = f"{name} (selects)" if name == selecting else name
         values = (part.get(name) for part in metrics.values())
-        table.add_row(marked, *("" if value is None else f"{value:.4f}" for value in values))
+        table.add_row(marked, *("" if value is None else _number(value) for value in values))
     for name, value in (trivial or {}).items():
         table.add_row(f"baseline: {name}, {selection}", *[""] * (len(metrics) - 1), f"{value:.4f}")
     return table
+
+
+def _number(value: float) -> str:
+    return f"{value:.1e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"  # an error may be tiny, and is not 0
+
+
+def print_classes(details: dict[str, Any]) -> None:
+    """Prints precision, recall, F1 and support of each class, and the confusion matrix if it fits, unless there are
+    many classes.
+    """
+    classes = details.get("classes", ())
+    if not 0 < len(classes) <= _MOST_CLASSES:
+        return
+    table = Table(
+        "class", *(Column(name, justify="right") for name in ("precision", "recall", "f1", "support")), **_STYLE
+    )
+    for row in classes:
+        shares = (f"{row[name]:.4f}" for name in ("precision", "recall", "f1"))
+        table.add_row(Text(row["name"]), *shares, str(row["support"]))
+    stdout.print()
+    stdout.print(table)
+    numbers = [str(k) for k in range(1, len(classes) + 1)]
+    matrix = Table("true class, predicted as", *(Column(number, justify="right") for number in numbers), **_STYLE)
+    for number, row, counts in zip(numbers, classes, details["confusion"], strict=True):
+        matrix.add_row(Text(f"{number} {row['name']}"), *map(str, counts))
+    if stdout.measure(matrix).maximum <= stdout.width:
+        stdout.print()
+        stdout.print(matrix)
 
 
 def epochs_line(result: dict[str, Any], resumed_from: int | None) -> str:

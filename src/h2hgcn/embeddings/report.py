@@ -30,6 +30,8 @@ _METRICS = {
     "f1": "F1",
     "map": "mean average precision",
     "mean_rank": "mean rank",
+    "ece": "calibration error (ECE)",
+    "ece_top": "ECE of the likeliest pairs",
 }
 _LOSSES = ("loss", "train_loss")
 _PACKAGES = ("h2hgcn", "torch", "torch-geometric", "geoopt", "numpy", "pyarrow")
