@@ -1,5 +1,6 @@
 """The metrics of a run as tables."""
 
+import textwrap
 from typing import Any
 
 from rich.table import Column, Table
@@ -12,7 +13,7 @@ Metrics = dict[str, dict[str, float]]
 _HEADERS = {"val": "validation"}
 # What selects where something was added to the model after training: the metric without it.
 _WITHOUT_TERMS = {"auc": "auc_decoder", "accuracy": "accuracy_network"}
-_MOST_CLASSES = 20  # that are printed one by one
+_MOST_CLASSES, _WIDEST_NAME = 20, 12  # of classes that are printed one by one, and of the heads of their matrix
 _STYLE: dict[str, Any] = {"box": None, "header_style": "bold", "pad_edge": False}
 
 
@@ -49,13 +50,16 @@ def print_classes(details: dict[str, Any]) -> None:
         table.add_row(Text(row["name"]), *shares, str(row["support"]))
     stdout.print()
     stdout.print(table)
-    numbers = [str(k) for k in range(1, len(classes) + 1)]
-    matrix = Table("true class, predicted as", *(Column(number, justify="right") for number in numbers), **_STYLE)
-    for number, row, counts in zip(numbers, classes, details["confusion"], strict=True):
-        matrix.add_row(Text(f"{number} {row['name']}"), *map(str, counts))
+    names = [textwrap.shorten(row["name"], _WIDEST_NAME, placeholder="…") or "…" for row in classes]
+    matrix = Table("true class, predicted as", *(Column(Text(name), justify="right") for name in names), **_STYLE)
+    for name, counts in zip(names, details["confusion"], strict=True):
+        matrix.add_row(Text(name), *map(str, counts))
+    stdout.print()
     if stdout.measure(matrix).maximum <= stdout.width:
-        stdout.print()
         stdout.print(matrix)
+    else:
+        stdout.print("The confusion matrix is wider than this terminal: see report.html, or --json.")
+    stdout.print()
 
 
 def epochs_line(result: dict[str, Any], resumed_from: int | None) -> str:
