@@ -68,7 +68,7 @@ def _matrix(names: list[str], heads: list[Html], confusion: Sequence[Sequence[in
         )
         body.append(element("tr", element("th", head, scope="row"), *cells))
     content = element("caption", "Confusion matrix"), element("thead", top), element("tbody", *body)
-    return element("div", element("table", *content), class_="scroll")
+    return element("div", element("table", *content, class_="matrix"), class_="scroll")
 
 
 def _chart(bins: Sequence[Mapping[str, float]], y_name: str, logarithmic: bool) -> Html:

@@ -310,8 +310,10 @@ class LinkProblem:
     def _num_hidden(self) -> int:
         return len(self.split.val) + len(self.split.test)
 
-    def _reliability(self, model: Model, points: Tensor, part: str) -> tuple[Bins, Bins]:
+    @torch.no_grad()
+    def reliability(self, model: Model, part: str) -> tuple[Bins, Bins]:
         """Bins of the probabilities of all pairs, and of the likeliest, as many as links are held out."""
+        points = self.points(model)
         scores, labels, weights = self._scores_of_all(model, points, part)
         chances = _head(model).probabilities(torch.from_numpy(scores).to(points)).double().cpu().numpy()
         top = likeliest(chances, weights, self._num_hidden)
@@ -320,12 +322,9 @@ class LinkProblem:
             reliability(chances[top], labels[top], weights[top], LINK_BINS),
         )
 
-    @torch.no_grad()
     def details(self, model: Model, part: str) -> dict[str, Any]:
-        """How often pairs with such a probability are links, if probabilities are calibrated."""
-        if not _head(model).calibrated:
-            return {}
-        return {"reliability": self._reliability(model, self.points(model), part)[0]}
+        """How often pairs with such a probability are links."""
+        return {"reliability": self.reliability(model, part)[0]}
 
     def _pairs_of(self, part: str) -> tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]:
         """Links and then others, which are links, and for which of them both nodes have a training edge."""
@@ -363,7 +362,7 @@ class LinkProblem:
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
-        """Ranking metrics, and of the test part calibration errors if probabilities are calibrated."""
+        """Ranking metrics, and of the test part calibration errors."""
         points, (pairs, labels, known) = self.points(model), self._pairs_of(part)
         scores, alone = self._part_scores(model, points, part)
         metrics = link_metrics(scores[labels], scores[~labels])
@@ -374,8 +373,8 @@ class LinkProblem:
         one_way = self._one_way(part)
         if len(one_way):
             metrics["direction_auc"] = auc(scores[one_way], self._scores(model, points, pairs[one_way][:, ::-1]))
-        if part == "test" and _head(model).calibrated:
-            everywhere, top = self._reliability(model, points, part)
+        if part == "test":
+            everywhere, top = self.reliability(model, part)
             metrics |= {"ece": calibration_error(everywhere), "ece_top": calibration_error(top)}
         return metrics
 
