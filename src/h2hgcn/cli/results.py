@@ -55,7 +55,7 @@ def print_classes(details: dict[str, Any]) -> None:
     for name, counts in zip(names, details["confusion"], strict=True):
         matrix.add_row(Text(name), *map(str, counts))
     stdout.print()
-    if stdout.measure(matrix).maximum <= stdout.width:
+    if stdout.measure(matrix, options=stdout.options.update(max_width=1000)).maximum <= stdout.width:
         stdout.print(matrix)
     else:
         stdout.print("The confusion matrix is wider than this terminal: see report.html, or --json.")
