@@ -3,9 +3,11 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 from runs import shapes as shapes_of
 
+from h2hgcn.cli.results import print_classes
 from h2hgcn.datasets import DATASETS
 from h2hgcn.datasets.named import NamedDataset
 
@@ -25,6 +27,37 @@ def test_the_table_marks_the_metric_that_selects(run, trained):
     assert result.stdout.startswith("metric              validation  test")
     assert "accuracy (selects)" in result.stdout
     assert result.stderr == ""
+
+
+def test_classes_in_detail(run, trained):
+    """In the terminal, in JSON and in the result alike."""
+    printed = run("evaluate", trained / "nc").stdout
+    kept = json.loads((trained / "nc" / "result.json").read_text())["details"]
+    assert json.loads(run("evaluate", trained / "nc", "--json").stdout)["details"] == kept
+    assert [one["name"] for one in kept["classes"]] == ["blue", "green", "red"]
+    lines = [line.split() for line in printed.splitlines()]
+    assert ["class", "precision", "recall", "f1", "support"] in lines
+    assert ["true", "class,", "predicted", "as", "blue", "green", "red"] in lines
+    for one, counts in zip(kept["classes"], kept["confusion"], strict=True):
+        shares = [f"{one[name]:.4f}" for name in ("precision", "recall", "f1")]
+        assert [one["name"], *shares, str(one["support"])] in lines
+        assert [one["name"], *map(str, counts)] in lines
+    assert "precision" not in run("evaluate", trained / "lp").stdout
+
+
+def test_many_classes_are_not_printed(capsys):
+    row = {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1}
+    names = [f"a long name {k}" for k in range(21)]
+    details = {
+        "classes": [{"name": name, **row} for name in names],
+        "confusion": np.eye(21, dtype=int).tolist(),
+    }
+    print_classes(details)
+    assert capsys.readouterr().out == ""
+    print_classes({"classes": details["classes"][:20], "confusion": np.eye(20, dtype=int).tolist()})
+    printed = capsys.readouterr().out
+    assert "a long name 19" in printed
+    assert "confusion matrix is wider than this terminal" in printed
 
 
 def test_a_collection_that_is_not_the_same_is_refused(run, trained, monkeypatch):

@@ -177,3 +177,47 @@ def test_arcs_end_where_the_points_are(tmp_path):
     numbers = [float(number) for number in re.findall(r"[\d.]+", edges)]
     dots = {(float(dot["cx"]), float(dot["cy"])) for dot in page.all("circle") if not dot.get("class")}
     assert {tuple(numbers[:2]), tuple(numbers[-2:])} <= dots
+
+
+CLASSES = [
+    {"name": name, "precision": 0.5, "recall": 0.25, "f1": 1 / 3, "support": 4} for name in ("b", "a", HOSTILE[0])
+]
+BINS = [{"count": 90.0, "predicted": 1e-4, "actual": 0.0}, {"count": 10.0, "predicted": 0.2, "actual": 0.3}]
+
+
+def test_classes_have_the_colors_of_the_disk(tmp_path):
+    labels = ["a", "b", HOSTILE[0], "a", "b", "a", "a", "a", "b", "b"]
+    details = {"classes": CLASSES, "confusion": [[4, 0, 0], [1, 2, 1], [0, 0, 0]], "reliability": BINS}
+    page = report(tmp_path, disk=project_to_disk(POINTS, "lorentz"), labels=labels, details=details)
+    colors = [one["style"].removeprefix("background:") for one in page.all("span") if one.get("class") == "dot"]
+    legend = [color["fill"] for color in page.all("g") if "fill" in color]  # in natural order: HOSTILE, a, b
+    assert legend == colors[-3:]
+    in_tables = [legend[place] for place in (2, 1, 0)]
+    assert colors[:-3] == [color for head in (in_tables, in_tables) for color in head] + in_tables
+    cells = [one["style"] for one in page.all("td") if "style" in one]
+    assert len(cells) == 9
+    assert f"{in_tables[0]} 60%" in cells[0]
+    assert f"{in_tables[1]} 30%" in cells[4]
+    assert HOSTILE[0] in page.text("th")
+    assert "Probabilities" in page.text("h2")
+    assert "fraction of right predictions" in page.text("th")
+
+
+def test_many_classes_have_no_matrix_and_pages_without_details_no_sections(tmp_path):
+    classes = [CLASSES[0] | {"name": str(k)} for k in range(21)]
+    page = report(tmp_path, details={"classes": classes, "confusion": np.eye(21, dtype=int).tolist()})
+    assert "Confusion matrix" not in page.text("caption")
+    assert "Classes" in page.text("h2")
+    plain = report(tmp_path)
+    assert "Classes" not in plain.text("h2")
+    assert "Probabilities" not in plain.text("h2")
+
+
+def test_reliability_of_links(tmp_path):
+    page = report(tmp_path, details={"reliability": BINS})
+    assert "among all pairs that are not training edges" in page.text("caption")
+    circles = [(float(one["cx"]), float(one["cy"])) for one in page.all("circle")]
+    right, bottom = 420 - 12, 320 - 34
+    places = [52 + (1 + np.log10(p) / 6) * (right - 52) for p in (1e-4, 0.2)]
+    assert [x for x, _ in circles] == pytest.approx(places, abs=0.1)
+    assert circles[0][1] == bottom  # none of them is a link

@@ -71,6 +71,17 @@ def test_columns_of_names():
     assert (many.values == 1_000).sum() == 500
 
 
+def test_predictions_have_the_colors_of_labels():
+    """A class that is never predicted keeps its place, and so the others keep their colors."""
+    points, labels = np.zeros((4, 2)), ["b", "a", "c", "b"]
+    extra = {"prediction": ["c", "c", "b", "b"], "kind": ["x", "a", "x", "x"]}
+    scene = make_scene(points, range(4), labels, "poincare", extra=extra)
+    columns = {column.name: column for column in scene.columns}
+    assert columns["prediction"].categories == columns["label"].categories == ("a", "b", "c")
+    assert columns["prediction"].values.tolist() == [2, 2, 1, 1]
+    assert columns["kind"].categories == ("a", "x")
+
+
 def test_what_is_near_is_what_the_distances_say():
     edges = np.array([[3, 3, 8], [5, 9, 3]])
     scene = make_scene(POINTS.numpy(), range(60), edges=edges, distance_scale=2.0)

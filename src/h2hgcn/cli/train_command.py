@@ -22,7 +22,7 @@ from h2hgcn.cli.graph_options import (
 )
 from h2hgcn.cli.output import print_json, print_title, say, starting, stderr, stdout
 from h2hgcn.cli.progress import TrainingProgress
-from h2hgcn.cli.results import epochs_line, metrics_table
+from h2hgcn.cli.results import epochs_line, metrics_table, print_classes
 from h2hgcn.cli.stopping import StopAfterEpoch, command_to_resume
 
 if TYPE_CHECKING:
@@ -169,6 +169,7 @@ def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
     stdout.print()
     print_title(f"{run.config['model']['name']}, {result['parameters']:,} parameters")
     stdout.print(metrics_table(result["metrics"], result["selection"], result["trivial"]))
+    print_classes(result.get("details", {}))
     stdout.print(epochs_line(result, resumed_from), soft_wrap=True)
     for warning in result.get("doubts", ()):
         say("note", "bold yellow", warning)

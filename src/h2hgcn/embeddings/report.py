@@ -10,6 +10,7 @@ from typing import Any
 from h2hgcn.atomic import atomic_write
 from h2hgcn.embeddings.columns import id_column
 from h2hgcn.embeddings.curves import line_chart, read_history
+from h2hgcn.embeddings.details import class_content, reliability_content
 from h2hgcn.embeddings.disk_markup import draw_disk, needs_script
 from h2hgcn.embeddings.markup import Html, element, joined, shown, table
 from h2hgcn.embeddings.page import asset, build_page
@@ -30,6 +31,8 @@ _METRICS = {
     "f1": "F1",
     "map": "mean average precision",
     "mean_rank": "mean rank",
+    "ece": "calibration error (ECE)",
+    "ece_top": "ECE of the likeliest pairs",
 }
 _LOSSES = ("loss", "train_loss")
 _PACKAGES = ("h2hgcn", "torch", "torch-geometric", "geoopt", "numpy", "pyarrow")
@@ -50,6 +53,7 @@ def write_report(
     ids: Any = None,
     selected_by: str | None = None,
     best_epoch: int | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> Path:
     """Writes a report of a run; a file that is there is replaced.
 
@@ -58,6 +62,7 @@ def write_report(
     training (``loss`` or ``train_loss``) and the validation metric are drawn: ``selected_by``, else the first name that
     begins with ``val``. Its best value marks the best epoch unless ``best_epoch`` does. ``disk`` is what
     ``project_to_disk`` returned, or None; ``labels``, ``edges`` (2 × edges) and ``ids`` belong to its points.
+    ``details`` are those of ``Run.details``.
     """
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
@@ -66,6 +71,7 @@ def write_report(
     sections = [
         *_results(metrics, trivial),
         *_notes(notes),
+        *_details(details or {}, picture),
         *_training(history, selected_by, best_epoch),
         *_embedding(picture, ids),
         *_settings(settings),
@@ -115,6 +121,16 @@ def _metric_table(caption: str, corner: str, columns: Mapping[str, Mapping[str, 
 
 def _notes(notes: Sequence[str]) -> list[Html]:
     return [_section("Notes", element("ul", *(element("li", str(note)) for note in notes)))] if notes else []
+
+
+def _details(details: Mapping[str, Any], picture: Picture | None) -> list[Html]:
+    sections, classes, bins = [], details.get("classes"), details.get("reliability")
+    if classes:
+        coloring = None if picture is None else picture.coloring
+        sections.append(_section("Classes", class_content(classes, details.get("confusion"), coloring)))
+    if bins:
+        sections.append(_section("Probabilities", reliability_content(bins, of_links=not classes)))
+    return sections
 
 
 def _training(history: Sequence[Mapping[str, Any]], selected_by: str | None, best_epoch: int | None) -> list[Html]:

@@ -30,7 +30,7 @@ _WITHOUT_EFFECT = ("device", "threads", "workers", "checkpoint_seconds")
 # Options that were added after results had been recorded, each with the value that leaves everything as it was before.
 # A digest has no entry for an option that stands at this value, so those records stay valid.
 _NEUTRAL: dict[str, dict[str, Any]] = {
-    "task": {"decoder": "auto", "neighborhood_terms": False, "feature_terms": False},
+    "task": {"decoder": "auto", "neighborhood_terms": False, "feature_terms": False, "calibrate": True},
     "model": {"node_vectors": False, "vector_dropout": 0.0, "use_features": True, "points": "ball"},
     "training": {"vector_lr": None, "vector_weight_decay": None},
 }

@@ -35,12 +35,15 @@ class Column:
         return {"name": self.name, "kind": "number", "low": low, "middle": middle, "high": high, "whole": whole}
 
 
-def make_column(name: str, values: Any) -> Column:
-    """A column of numbers, or of whatever else there is as names; None is no value."""
+def make_column(name: str, values: Any, known: tuple[str, ...] | None = None) -> Column:
+    """A column of numbers, or of whatever else there is as names; None is no value.
+
+    Names that all are among the ``known`` ones are places among these, so that each has the same color in both columns.
+    """
     array = np.asarray(values)
     if array.dtype.kind in "iuf":
         return Column(name, _numbers(array))
-    return _named(name, array)
+    return _named(name, array, known)
 
 
 def _numbers(array: NDArray[Any]) -> NDArray[Any]:
@@ -53,10 +56,13 @@ def _numbers(array: NDArray[Any]) -> NDArray[Any]:
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def _named(name: str, array: NDArray[Any]) -> Column:
+def _named(name: str, array: NDArray[Any], known: tuple[str, ...] | None) -> Column:
     texts = [None if value is None else _text(value) for value in array.tolist()]
     counts = Counter(text for text in texts if text is not None)
-    kept = sorted((text for text, _ in counts.most_common(MAX_CATEGORIES)), key=natural_order)
+    if counts and known is not None and len(known) <= MAX_CATEGORIES and counts.keys() <= set(known):
+        kept = list(known)
+    else:
+        kept = sorted((text for text, _ in counts.most_common(MAX_CATEGORIES)), key=natural_order)
     codes = {text: place for place, text in enumerate(kept)}
     categories = (*kept, OTHER) if len(counts) > len(kept) else tuple(kept)
     places = (MISSING if text is None else codes.get(text, len(kept)) for text in texts)

@@ -75,16 +75,19 @@ def make_scene(
 def _columns(
     disk: NDArray[np.float64], labels: Any, links: Links | None, extra: Mapping[str, Any]
 ) -> tuple[Column, ...]:
-    found = []
+    found, classes = [], None
     if labels is not None:
         texts = label_column(labels, len(disk))
         if texts.null_count < len(texts):
             found.append(make_column("label", texts.to_numpy(zero_copy_only=False)))
+            classes = found[0].categories
     found.append(make_column("radius", _radii(disk)))
     if links is not None:
         found.append(make_column("degree", links.degrees()))
     taken = {column.name for column in found}
-    further = [make_column(name.strip() or "no name", values) for name, values in extra.items() if name not in taken]
+    further = [
+        make_column(name.strip() or "no name", values, classes) for name, values in extra.items() if name not in taken
+    ]
     return (*found, *further[:MAX_COLUMNS])
 
 

@@ -29,6 +29,8 @@ _PRODUCTS = 1 << 28
 # Features of which more are 0 count as words: rows of length 1. Others are standardized.
 _MOSTLY = 0.8
 
+_FOLDS = 5  # of out-of-fold logits
+
 
 class FeatureTerms(nn.Module):
     """Adds a logistic regression on features to the logits of classes: ``slope · log p(network) + share · log
@@ -67,11 +69,7 @@ class FeatureTerms(nn.Module):
             return False
         weights, bias, unit_rows = found
         parts = np.stack([log_softmax(logits, 1), log_softmax(_rows(as_matrix(x)[val], unit_rows) @ weights + bias, 1)])
-
-        def loss(mix: NDArray[np.float64]) -> float:
-            return -float(log_softmax(np.tensordot(mix, parts, 1), 1)[np.arange(len(val)), y[val]].mean())
-
-        mix = minimize(loss, np.array([1.0, 0.5]), method="L-BFGS-B", bounds=[(0, None)] * 2).x
+        mix = _fitted_mix(parts, y[val])
         before, after = ((scores.argmax(1) == y[val]).sum() for scores in (logits, np.tensordot(mix, parts, 1)))
         if after <= before:
             return False
@@ -79,6 +77,27 @@ class FeatureTerms(nn.Module):
             buffer.copy_(torch.from_numpy(value))
         self.unit_rows.fill_(unit_rows)
         return True
+
+    def out_of_fold(self, logits: Scores, x: Any, y: Nodes) -> Scores:
+        """The logits of nodes that the share was fitted on, each by one that was fitted without it."""
+        from sklearn.model_selection import KFold
+
+        rows = _rows(as_matrix(x), bool(self.unit_rows))
+        of_features = rows @ self.weights.double().cpu().numpy() + self.bias.double().cpu().numpy()
+        parts, mixed = np.stack([log_softmax(logits, 1), log_softmax(of_features, 1)]), np.empty(logits.shape)
+        for others, fold in KFold(min(_FOLDS, len(y)), shuffle=True, random_state=0).split(y):
+            mixed[fold] = np.tensordot(_fitted_mix(parts[:, others], y[others]), parts[:, fold], 1)
+        return mixed
+
+
+def _fitted_mix(parts: NDArray[np.float64], y: Nodes) -> NDArray[np.float64]:
+    """The factors of the network and of the features ``(2, nodes, classes)`` that have the lowest log loss."""
+
+    def loss(mix: NDArray[np.float64]) -> float:
+        return -float(log_softmax(np.tensordot(mix, parts, 1), 1)[np.arange(len(y)), y].mean())
+
+    found: NDArray[np.float64] = minimize(loss, np.array([1.0, 0.5]), method="L-BFGS-B", bounds=[(0, None)] * 2).x
+    return found
 
 
 def fit_regression(

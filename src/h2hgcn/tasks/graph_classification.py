@@ -16,9 +16,10 @@ from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.layers.spaces import check_space, mean_points
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.baselines import Baselines, run_baselines
+from h2hgcn.tasks.calibration import calibration_error, class_reliability
 from h2hgcn.tasks.graph_batches import GraphBatch, GraphBatches
 from h2hgcn.tasks.heads import ClassHead, Classifier, Pooling
-from h2hgcn.tasks.metrics import Classes, class_metrics, majority_metrics, predicted_classes
+from h2hgcn.tasks.metrics import Classes, class_metrics, class_report, majority_metrics, predicted_classes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.scaling import FeatureScaling, Scaling
 
@@ -48,9 +49,12 @@ class GraphClassification:
         scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
             ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
         feature_length: Of standardised features.
+        calibrate: Whether probabilities are calibrated on the validation graphs once training is over (see
+            ``ClassCalibration``).
     """
 
     name: ClassVar[str] = "gc"
+    earlier: ClassVar[dict[str, Any]] = {"calibrate": False}
     title: ClassVar[str] = "graph classification"
     items: ClassVar[str] = "graphs"
     parts: ClassVar[tuple[str, ...]] = ("val", "test")
@@ -69,6 +73,7 @@ class GraphClassification:
     head_norm: bool = False
     pooling: Pooling = "mean"
     classifier: Classifier | None = None
+    calibrate: bool = True
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
@@ -92,7 +97,14 @@ class GraphClassification:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
         classifier = "linear" if pools(encoder) else self.classifier
         head = ClassHead(
-            encoder, num_classes, self.num_centroids, self.head_dropout, classifier, self.head_norm, self.pooling
+            encoder,
+            num_classes,
+            self.num_centroids,
+            self.head_dropout,
+            classifier,
+            self.head_norm,
+            self.pooling,
+            self.calibrate,
         )
         return Model(scaling, encoder, head)
 
@@ -159,15 +171,41 @@ class GraphProblem:
         auxiliary = getattr(model.encoder, "auxiliary_loss", None)
         return loss if auxiliary is None else loss + auxiliary
 
+    @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
-        return class_metrics(*self.classes(model, part), self.num_classes)
+        """The metrics of classes, and of the test part the calibration error."""
+        y, logits = self._part_logits(model, part)
+        metrics = class_metrics(y, predicted_classes(logits), self.num_classes)
+        if part == "test":
+            metrics["ece"] = calibration_error(class_reliability(_head(model).probabilities(logits), y))
+        return metrics
+
+    def _part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
+        """The true classes of a part, and their logits."""
+        logits = torch.cat([graph_logits(model, batch) for batch in self._part_batches(part)])
+        return self.y[torch.from_numpy(getattr(self.split, part))].numpy(), logits
 
     @torch.no_grad()
     def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:
         """The true and the predicted classes of a part."""
-        graphs = getattr(self.split, part)
-        logits = torch.cat([graph_logits(model, batch) for batch in self._part_batches(part)])
-        return self.y[torch.from_numpy(graphs)].numpy(), predicted_classes(logits)
+        y, logits = self._part_logits(model, part)
+        return y, predicted_classes(logits)
+
+    @torch.no_grad()
+    def details(self, model: Model, part: str) -> dict[str, Any]:
+        """Each class of a part, the confusion matrix, and how often predictions with such a probability are right."""
+        y, logits = self._part_logits(model, part)
+        bins = class_reliability(_head(model).probabilities(logits), y)
+        return {"reliability": bins, **class_report(y, predicted_classes(logits), self.num_classes)}
+
+    @torch.no_grad()
+    def finish(self, model: Model) -> bool:
+        """Calibrates on validation graphs, which changes no logits."""
+        calibration = _head(model).calibration
+        if calibration is not None:
+            y, logits = self._part_logits(model, "val")
+            calibration.fit(logits.double().cpu().numpy(), y)
+        return False
 
     @torch.no_grad()
     def points(self, model: Model) -> Tensor:
@@ -195,6 +233,11 @@ class GraphProblem:
 
     def _batch(self, graphs: Any) -> GraphBatch:
         return self._graphs.of(graphs).to(self.device)
+
+
+def _head(model: Model) -> ClassHead:
+    assert isinstance(model.head, ClassHead)
+    return model.head
 
 
 def pools(encoder: Any) -> bool:

@@ -18,6 +18,7 @@ from h2hgcn.layers import CentroidDistance, FermiDiracDecoder
 from h2hgcn.layers.euclidean_centroids import EuclideanCentroids
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space, squared_distance
 from h2hgcn.layers.stiefel_parameter import stiefel_parameter
+from h2hgcn.tasks.calibration import ClassCalibration, LinkCalibration
 from h2hgcn.tasks.feature_terms import FeatureTerms
 from h2hgcn.tasks.neighborhoods import Neighborhoods, NeighborhoodTerms
 
@@ -50,7 +51,8 @@ class LinkHead(nn.Module):
     term for the source and another for the target: ``(r - d(W x, y)²)/t + <a, log_o(x)> + <b, log_o(y)>``.
 
     All start out as the first: ``W`` at the identity, ``a`` and ``b`` at 0. With ``neighborhood_terms``, what degrees
-    and shared neighbors say is added once training is over (see ``NeighborhoodTerms``).
+    and shared neighbors say is added once training is over (see ``NeighborhoodTerms``). With ``calibrate``, so is what
+    makes probabilities of logits (see ``LinkCalibration``).
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class LinkHead(nn.Module):
         learnable: bool = True,
         decoder: Decoder = "symmetric",
         neighborhood_terms: bool = False,
+        calibrate: bool = False,
     ) -> None:
         super().__init__()
         self.space = check_space(encoder.space)
@@ -72,6 +75,7 @@ class LinkHead(nn.Module):
         if self.has_terms:
             self.terms = nn.Parameter(torch.zeros(1 + self.directed, encoder.dim))
         self.neighborhood = NeighborhoodTerms(self.directed) if neighborhood_terms else None
+        self.calibration = LinkCalibration() if calibrate else None
 
     @property
     def sees_neighborhoods(self) -> bool:
@@ -82,6 +86,15 @@ class LinkHead(nn.Module):
     def goes_by_distance(self) -> bool:
         """Whether the nearest node is the likeliest to be linked with."""
         return not self.has_terms and not self.sees_neighborhoods
+
+    @property
+    def calibrated(self) -> bool:
+        return self.calibration is not None and self.calibration.fitted
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """What logits of links are worth: the one place where they become probabilities."""
+        found: Tensor = logits.sigmoid() if self.calibration is None else self.calibration(logits)
+        return found
 
     def logits_in(
         self, graph: Callable[[], Neighborhoods], points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0
@@ -186,7 +199,8 @@ class ClassHead(nn.Module):
     ``"centroids"``: distances to learnt centroids into a linear classifier (Dai et al. 2021, section 4.4), averaged
     over each graph. ``"linear"``: the linear classifier alone, on hyperbolic points at the tangent space of the origin,
     after a mean over each graph. None takes centroids for hyperbolic points and the linear classifier for Euclidean
-    ones. ``pooling`` is over the nodes of a graph. With ``norm``, what the classifier sees is standardised.
+    ones. ``pooling`` is over the nodes of a graph. With ``norm``, what the classifier sees is standardised. With
+    ``calibrate``, what makes probabilities of logits is fitted once training is over (see ``ClassCalibration``).
     """
 
     def __init__(
@@ -198,6 +212,7 @@ class ClassHead(nn.Module):
         classifier: Classifier | None = None,
         norm: bool = False,
         pooling: Pooling = "mean",
+        calibrate: bool = False,
     ) -> None:
         super().__init__()
         self.space = check_space(encoder.space)
@@ -211,6 +226,16 @@ class ClassHead(nn.Module):
         self.norm = ColumnNorm(width) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(width, num_classes)
+        self.calibration = ClassCalibration(num_classes) if calibrate else None
+
+    @property
+    def calibrated(self) -> bool:
+        return self.calibration is not None and self.calibration.fitted
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """What logits of classes are worth: the one place where they become probabilities."""
+        found: Tensor = logits.softmax(1) if self.calibration is None else self.calibration(logits)
+        return found
 
     def forward(
         self,
@@ -254,6 +279,14 @@ class NodeHead(nn.Module):
             return logits
         added: Tensor = self.features(logits, x())
         return added
+
+    @property
+    def calibrated(self) -> bool:
+        return self.classes.calibrated
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """What logits of classes are worth."""
+        return self.classes.probabilities(logits)
 
     def link_logits(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float) -> Tensor:
         assert self.links is not None

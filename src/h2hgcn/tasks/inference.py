@@ -15,7 +15,7 @@ from h2hgcn.tasks.encoding import all_points
 from h2hgcn.tasks.features import listed, node_features
 from h2hgcn.tasks.graph_batches import batch_of, essence
 from h2hgcn.tasks.graph_classification import graph_logits
-from h2hgcn.tasks.heads import LinkHead, NodeHead
+from h2hgcn.tasks.heads import ClassHead, LinkHead, NodeHead
 from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model
 from h2hgcn.tasks.scaling import ScaledFeatures
@@ -52,7 +52,7 @@ def link_probabilities(model: Model, points: Tensor, pairs: Tensor, data: Any) -
     def neighborhoods() -> Neighborhoods:
         return Neighborhoods(data.edge_index.T.cpu().numpy(), len(points), head.directed)
 
-    return head.logits_in(neighborhoods, points, pairs.to(points.device), model.distance_scale).sigmoid()
+    return head.probabilities(head.logits_in(neighborhoods, points, pairs.to(points.device), model.distance_scale))
 
 
 @torch.no_grad()
@@ -64,7 +64,7 @@ def class_probabilities(model: Model, points: Tensor, nodes: Tensor, data: Any) 
     def x() -> Any:
         return as_matrix(node_features(data, "nc"))[nodes.cpu().numpy()]
 
-    return head.logits_with(x, points[nodes.to(points.device)], model.distance_scale).softmax(1)
+    return head.probabilities(head.logits_with(x, points[nodes.to(points.device)], model.distance_scale))
 
 
 @torch.no_grad()
@@ -76,6 +76,7 @@ def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int, b
             raise DataError(
                 f"graph {number} has {graph.x.shape[1]} features a node; the model was trained with {in_features}"
             )
-    device = next(model.parameters()).device
+    device, head = next(model.parameters()).device, model.head
+    assert isinstance(head, ClassHead)
     chunks = [essences[first : first + batch_size] for first in range(0, len(essences), batch_size)]
-    return torch.cat([graph_logits(model, batch_of(chunk).to(device)).softmax(1) for chunk in chunks])
+    return torch.cat([head.probabilities(graph_logits(model, batch_of(chunk).to(device))) for chunk in chunks])

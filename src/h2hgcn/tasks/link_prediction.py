@@ -14,13 +14,14 @@ from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, EdgeSplit, split_edges
 from h2hgcn.datasets.inspection.blocks import bridge_share
-from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs, contains
+from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs, contains, distinct_pairs, nth_absent
 from h2hgcn.datasets.splits.splits import Protocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.renumbered import RenumberedAdjacency, renumbered
 from h2hgcn.options import NONE, conform, require
 from h2hgcn.tasks.baselines import Baselines, link_baselines
+from h2hgcn.tasks.calibration import LINK_BINS, Bins, calibration_error, likeliest, reliability
 from h2hgcn.tasks.edges import check_edges, check_some_weight
 from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.features import node_features
@@ -34,6 +35,9 @@ from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
 
 # The fraction of bridges from which on a graph is a tree rather than a graph to predict links of.
 _MOSTLY_BRIDGES = 0.5
+
+# Of pairs without an edge, for calibration: how many are looked at, and how many at a time.
+_MOST_PAIRS, _CHUNK = 1 << 22, 1 << 17
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,12 @@ class LinkPrediction:
             the graph is, else symmetric.
         neighborhood_terms: Whether degrees and shared neighbors add to the logits of links, by weights that are fitted
             on the validation links once training is over (see ``NeighborhoodTerms``).
+        calibrate: Whether probabilities are calibrated on the validation links once training is over (see
+            ``LinkCalibration``): those of links among all pairs that are not training edges.
     """
 
     name: ClassVar[str] = "lp"
-    earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric"}
+    earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric", "calibrate": False}
     title: ClassVar[str] = "link prediction"
     items: ClassVar[str] = "links"
     parts: ClassVar[tuple[str, ...]] = ("val", "test")
@@ -78,6 +84,7 @@ class LinkPrediction:
     learn_decoder: bool = True
     decoder: Decoder = "auto"
     neighborhood_terms: bool = False
+    calibrate: bool = True
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
@@ -117,7 +124,9 @@ class LinkPrediction:
 
     def _model(self, encoder: nn.Module, x: Any) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
-        head = LinkHead(encoder, self.r, self.t, self.learn_decoder, self.decoder, self.neighborhood_terms)
+        head = LinkHead(
+            encoder, self.r, self.t, self.learn_decoder, self.decoder, self.neighborhood_terms, self.calibrate
+        )
         return Model(scaling, encoder, head)
 
 
@@ -262,15 +271,60 @@ class LinkProblem:
 
     @torch.no_grad()
     def finish(self, model: Model) -> bool:
-        """Fits what comes after training, on validation pairs whose nodes both have a training edge, and returns
-        whether that changed the model.
+        """Fits what comes after training: terms on validation pairs whose nodes both have a training edge, and then
+        the calibration. Returns whether that changed the order of pairs.
         """
-        terms = _head(model).neighborhood
-        if terms is None:
+        head = _head(model)
+        if head.neighborhood is None and head.calibration is None:
             return False
-        pairs, labels, known = self._pairs_of("val")
-        logits = self._decoded(model, self.points(model), pairs)
-        return terms.fit(logits, labels, pairs, self.neighborhoods, known)
+        points, (pairs, labels, known) = self.points(model), self._pairs_of("val")
+        changed = head.neighborhood is not None and head.neighborhood.fit(
+            self._decoded(model, points, pairs), labels, pairs, self.neighborhoods, known
+        )
+        if head.calibration is not None:
+            head.calibration.fit(*self._scores_of_all(model, points, "val"))
+        return changed
+
+    def _scores_of_all(
+        self, model: Model, points: Tensor, part: str
+    ) -> tuple[Scores, NDArray[np.bool_], NDArray[np.float64]]:
+        """Scores of all pairs that are not training edges, which are links, and weights: the links of a part stand for
+        all that are held out, and a sample of the pairs without an edge for all of these.
+        """
+        split, space = self.split, self.split.space
+        links = getattr(split, part)
+        edges = distinct_pairs(space, np.concatenate([split.train, split.val, split.test]))
+        count = len(space) - len(edges)
+        if count <= _MOST_PAIRS:
+            others = space.pairs(nth_absent(space.ranks(edges), np.arange(count)))
+        else:  # other ones for each part
+            others = AbsentPairs(space, edges).draw(_MOST_PAIRS, np.random.RandomState(self.task.parts.index(part)))
+        chunks = (others[first : first + _CHUNK] for first in range(0, len(others), _CHUNK))
+        of_links = self._part_scores(model, points, part)[0][: len(links)]
+        scores = np.concatenate([of_links, *(self._scores(model, points, some) for some in chunks)])
+        labels = np.arange(len(scores)) < len(links)
+        weights = np.where(labels, self._num_hidden / len(links), count / max(len(others), 1))
+        return scores, labels, weights
+
+    @property
+    def _num_hidden(self) -> int:
+        return len(self.split.val) + len(self.split.test)
+
+    @torch.no_grad()
+    def reliability(self, model: Model, part: str) -> tuple[Bins, Bins]:
+        """Bins of the probabilities of all pairs, and of the likeliest, as many as links are held out."""
+        points = self.points(model)
+        scores, labels, weights = self._scores_of_all(model, points, part)
+        chances = _head(model).probabilities(torch.from_numpy(scores).to(points)).double().cpu().numpy()
+        top = likeliest(chances, weights, self._num_hidden)
+        return (
+            reliability(chances, labels, weights, LINK_BINS),
+            reliability(chances[top], labels[top], weights[top], LINK_BINS),
+        )
+
+    def details(self, model: Model, part: str) -> dict[str, Any]:
+        """How often pairs with such a probability are links."""
+        return {"reliability": self.reliability(model, part)[0]}
 
     def _pairs_of(self, part: str) -> tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]:
         """Links and then others, which are links, and for which of them both nodes have a training edge."""
@@ -292,14 +346,25 @@ class LinkProblem:
         logits = _head(model).logits_in(lambda: self.neighborhoods, points, numbers, model.distance_scale)
         return logits.double().cpu().numpy()
 
+    def _part_scores(self, model: Model, points: Tensor, part: str) -> tuple[Scores, Scores]:
+        """The scores of the pairs of a part, by the finished model and by the decoder alone.
+
+        Of the validation part, terms that were fitted on it are fitted again without each pair that they score.
+        """
+        pairs, labels, known = self._pairs_of(part)
+        scores = self._scores(model, points, pairs)
+        if not _head(model).sees_neighborhoods:
+            return scores, scores
+        alone = self._decoded(model, points, pairs)
+        if part == "val":
+            scores[known] = out_of_fold(alone[known], labels[known], pairs[known], self.neighborhoods)
+        return scores, alone
+
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
-        """Of the validation part, terms that were fitted on it are fitted again without each pair that they score."""
+        """Ranking metrics, and of the test part calibration errors."""
         points, (pairs, labels, known) = self.points(model), self._pairs_of(part)
-        scores = self._scores(model, points, pairs)
-        alone = self._decoded(model, points, pairs) if _head(model).sees_neighborhoods else scores
-        if part == "val" and _head(model).sees_neighborhoods:
-            scores[known] = out_of_fold(alone[known], labels[known], pairs[known], self.neighborhoods)
+        scores, alone = self._part_scores(model, points, part)
         metrics = link_metrics(scores[labels], scores[~labels])
         if _head(model).sees_neighborhoods:
             metrics["auc_decoder"] = auc(alone[labels], alone[~labels])
@@ -308,6 +373,9 @@ class LinkProblem:
         one_way = self._one_way(part)
         if len(one_way):
             metrics["direction_auc"] = auc(scores[one_way], self._scores(model, points, pairs[one_way][:, ::-1]))
+        if part == "test":
+            everywhere, top = self.reliability(model, part)
+            metrics |= {"ece": calibration_error(everywhere), "ece_top": calibration_error(top)}
         return metrics
 
     def _one_way(self, part: str) -> NDArray[np.int64]:

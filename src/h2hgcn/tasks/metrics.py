@@ -4,6 +4,8 @@ They are worked out by counting, in a few array operations: a general library's 
 epoch on a small graph does.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
@@ -13,6 +15,8 @@ from h2hgcn.errors import NonFiniteError
 Scores = NDArray[np.floating]
 Classes = NDArray[np.int64]
 Metrics = dict[str, float]
+
+_LARGEST_MATRIX = 100  # classes of a confusion matrix that is kept
 
 
 def link_metrics(positive: Scores, negative: Scores, hits_at: tuple[int, ...] = (10, 50)) -> dict[str, float]:
@@ -49,6 +53,23 @@ def class_metrics(truth: Classes, predicted: Classes, num_classes: int) -> dict[
     f1 = 2 * pairs.diagonal() / np.maximum(pairs.sum(0) + pairs.sum(1), 1)
     metrics = {"accuracy": float(pairs.trace() / pairs.sum()), "macro_f1": float(f1.mean())}
     return metrics | ({"f1": float(f1[1])} if num_classes == 2 else {})
+
+
+def class_report(truth: Classes, predicted: Classes, num_classes: int) -> dict[str, Any]:
+    """``classes``, with precision, recall, F1 and support (true items) of each, and ``confusion``, whose rows are true
+    and whose columns are predicted classes; the matrix is left out where it is large.
+    """
+    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # takes a while to import
+
+    numbers = np.arange(num_classes)
+    columns = precision_recall_fscore_support(truth, predicted, labels=numbers, zero_division=0)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    report: dict[str, Any] = {
+        "classes": [dict(zip(("precision", "recall", "f1", "support"), row, strict=True)) for row in rows]
+    }
+    if num_classes <= _LARGEST_MATRIX:
+        report["confusion"] = confusion_matrix(truth, predicted, labels=numbers).tolist()
+    return report
 
 
 def predicted_classes(logits: Tensor) -> Classes:

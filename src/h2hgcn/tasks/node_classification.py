@@ -22,12 +22,13 @@ from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.layers.renumbered import renumbered
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.baselines import Baselines, as_matrix, propagated_classes, run_baselines
+from h2hgcn.tasks.calibration import calibration_error, class_reliability
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.encoding import all_points, encoded
 from h2hgcn.tasks.feature_terms import FeatureTerms, regression_classes
 from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import ClassHead, Classifier, Decoder, LinkHead, NodeHead, decoder_for
-from h2hgcn.tasks.metrics import Classes, class_metrics, majority_metrics, predicted_classes
+from h2hgcn.tasks.metrics import Classes, class_metrics, class_report, majority_metrics, predicted_classes
 from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model
 from h2hgcn.tasks.sampling import Sampling, batch_random
@@ -60,10 +61,12 @@ class NodeClassification:
         decoder: Of the link-prediction term, as in ``LinkPrediction``.
         feature_terms: Whether a logistic regression on features, unless they were made from the graph, adds to the
             logits, by a share that is fitted on the validation nodes once training is over (see ``FeatureTerms``).
+        calibrate: Whether probabilities are calibrated on the validation nodes once training is over (see
+            ``ClassCalibration``).
     """
 
     name: ClassVar[str] = "nc"
-    earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric"}
+    earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric", "calibrate": False}
     title: ClassVar[str] = "node classification"
     items: ClassVar[str] = "nodes"
     parts: ClassVar[tuple[str, ...]] = ("val", "test")
@@ -83,6 +86,7 @@ class NodeClassification:
     classifier: Classifier | None = None
     decoder: Decoder = "auto"
     feature_terms: bool = False
+    calibrate: bool = True
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
@@ -112,7 +116,13 @@ class NodeClassification:
     def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
         classes = ClassHead(
-            encoder, num_classes, self.num_centroids, self.head_dropout, self.classifier, self.head_norm
+            encoder,
+            num_classes,
+            self.num_centroids,
+            self.head_dropout,
+            self.classifier,
+            self.head_norm,
+            calibrate=self.calibrate,
         )
         links = LinkHead(encoder, decoder=self.decoder) if self.link_weight else None
         width = x if isinstance(x, int) else x.shape[1]
@@ -262,20 +272,36 @@ class NodeProblem:
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
+        """The metrics of classes, and of the test part the calibration error."""
         assert isinstance(model.head, NodeHead)
-        y, classes = self.classes(model, part)
-        metrics = class_metrics(y, classes, self.num_classes)
+        y, logits = self._part_logits(model, part)
+        metrics = class_metrics(y, predicted_classes(logits), self.num_classes)
+        if part == "test":
+            metrics["ece"] = calibration_error(class_reliability(model.head.probabilities(logits), y))
         if model.head.features is not None and model.head.features.fitted:
             points = self.points(model)[torch.from_numpy(getattr(self.split, part))]
             alone = predicted_classes(model.head(points, model.distance_scale))
             metrics["accuracy_network"] = float((alone == y).mean())
         return metrics
 
+    def _part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
+        """The true classes of a part, and the logits of the finished model."""
+        nodes = torch.from_numpy(getattr(self.split, part))
+        return self.y[nodes].cpu().numpy(), self.class_logits(model, self.points(model), nodes)
+
     @torch.no_grad()
     def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:
         """The true and the predicted classes of a part."""
-        nodes = torch.from_numpy(getattr(self.split, part))
-        return self.y[nodes].cpu().numpy(), predicted_classes(self.class_logits(model, self.points(model), nodes))
+        y, logits = self._part_logits(model, part)
+        return y, predicted_classes(logits)
+
+    @torch.no_grad()
+    def details(self, model: Model, part: str) -> dict[str, Any]:
+        """Each class of a part, the confusion matrix, and how often predictions with such a probability are right."""
+        assert isinstance(model.head, NodeHead)
+        y, logits = self._part_logits(model, part)
+        bins = class_reliability(model.head.probabilities(logits), y)
+        return {"reliability": bins, **class_report(y, predicted_classes(logits), self.num_classes)}
 
     def class_logits(self, model: Model, points: Tensor, nodes: Tensor) -> Tensor:
         """The logits of the classes of some nodes, as the finished model has them."""
@@ -286,13 +312,22 @@ class NodeProblem:
 
     @torch.no_grad()
     def finish(self, model: Model) -> bool:
-        """Fits what comes after training, on validation nodes, and returns whether that changed the model."""
+        """Fits what comes after training, on validation nodes: feature terms, and then the calibration. Returns whether
+        that changed logits.
+        """
         assert isinstance(model.head, NodeHead)
-        if model.head.features is None:
+        features, calibration = model.head.features, model.head.classes.calibration
+        if features is None and calibration is None:
             return False
-        points = self.points(model)[torch.from_numpy(self.split.val)]
+        y, val = self.y.cpu().numpy(), self.split.val
+        points = self.points(model)[torch.from_numpy(val)]
         logits = model.head(points, model.distance_scale).double().cpu().numpy()
-        return model.head.features.fit(logits, self.x, self.y.cpu().numpy(), self.split.train, self.split.val)
+        changed = features is not None and features.fit(logits, self.x, y, self.split.train, val)
+        if features is not None and changed:
+            logits = features.out_of_fold(logits, as_matrix(self.x)[val], y[val])
+        if calibration is not None:
+            calibration.fit(logits, y[val])
+        return changed
 
     def baselines(self, part: str) -> Baselines:
         y, nodes = self.y.cpu().numpy(), getattr(self.split, part)

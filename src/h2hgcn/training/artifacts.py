@@ -81,6 +81,7 @@ def write_report_of(run: "Run", path: Path) -> None:
         ids=ids_of(data),
         selected_by=f"{run.task.parts[0]}_{selection}",
         best_epoch=result["best_epoch"],
+        details=result.get("details"),
     )
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from h2hgcn.layers.spaces import check_space, squared_distance
+from h2hgcn.tasks.calibration import FEWEST
 
 if TYPE_CHECKING:
     from h2hgcn.training.run import Run
@@ -42,7 +43,7 @@ def warnings_about(run: "Run") -> list[str]:
         *_chance(result, run.problem),
         *_missing_classes(run),
     ]
-    found += [*_unanswerable(run), *_small_parts(run.problem)]
+    found += [*_unanswerable(run), *_uncalibrated(run), *_small_parts(run.problem)]
     if result["best_epoch"] == 1 and result["epochs"] > 1:
         found.append("the first epoch was the best on validation data, so the model has hardly learned")
     return [*found, *getattr(run.problem, "notes", ())]
@@ -142,6 +143,14 @@ def _unanswerable(run: "Run") -> Iterator[str]:
     if getattr(run.data, "structural", False):
         rest += ". Without features they cannot be predicted: give --features, or embed all edges with --task embed"
     yield f"{count} of {len(split.test)} test links end at a node without a training edge{rest}"
+
+
+def _uncalibrated(run: "Run") -> Iterator[str]:
+    if not getattr(run.task, "calibrate", False) or run.model.head.calibrated:
+        return
+    count, items = len(run.problem.split.val), run.task.items
+    more = "; use more with --set task.val=0.2" if hasattr(run.task, "val") else ""
+    yield f"probabilities are not calibrated: that takes {FEWEST} validation {items}, and there are {count}{more}"
 
 
 def _small_parts(problem: Any) -> Iterator[str]:

@@ -164,12 +164,33 @@ class Run:
 
     def evaluate(self, part: str | None = None) -> dict[str, float]:
         """The metrics on one of the task's ``parts``, ``"val"`` or ``"test"``, computed again; by default the last."""
-        parts = self.task.parts
-        part = parts[-1] if part is None else part
-        if part not in parts:
-            raise DataError(f"part={part!r} is not known; use {' or '.join(map(repr, parts))}")
+        part = self._checked_part(part)
         with self.threads(self.problem.num_nodes):
             return evaluate(self.problem, self.model, part)
+
+    def details(self, part: str | None = None) -> dict[str, Any]:
+        """What lies behind the metrics on one of the task's ``parts``, by default the last, as far as the task has it.
+
+        ``reliability``: for bins of probabilities, how many predictions there are (``count``; of links, among all pairs
+        that are not training edges), their mean probability (``predicted``) and the fraction that is right
+        (``actual``). ``classes``: precision, recall, F1 and support of each. ``confusion``: a row for each true class,
+        a column for each predicted one.
+        """
+        part = self._checked_part(part)
+        if not hasattr(self.problem, "details"):
+            return {}
+        with self.threads(self.problem.num_nodes):
+            found: dict[str, Any] = self.problem.details(self.model, part)
+        if "classes" in found:
+            names = self.classes or ()
+            found["classes"] = [{"name": name, **row} for name, row in zip(names, found["classes"], strict=False)]
+        return found
+
+    def _checked_part(self, part: str | None) -> str:
+        parts: tuple[str, ...] = self.task.parts
+        if part is not None and part not in parts:
+            raise DataError(f"part={part!r} is not known; use {' or '.join(map(repr, parts))}")
+        return parts[-1] if part is None else part
 
     def predict(self, what: Any = None, data: Any = None) -> Tensor:
         """Probabilities: of links for pairs ``(k, 2)`` of nodes, of classes for nodes, of classes for graphs.
@@ -194,7 +215,7 @@ class Run:
             if numbers.dim() != 2 or numbers.shape[1] != 2:
                 raise DataError(f"pairs of nodes have the shape (k, 2), not {tuple(numbers.shape)}")
             if data is None:
-                return self.link_logits(numbers.numpy()).sigmoid()
+                return torch.from_numpy(self.link_probabilities(numbers.numpy()))
             return link_probabilities(self.model, points, numbers, data).cpu()
         return class_probabilities(self.model, points, numbers.flatten(), graph).cpu()
 
@@ -324,7 +345,9 @@ class Run:
 
     def link_probabilities(self, pairs: NDArray[np.int64]) -> NDArray[np.floating] | None:
         """Of links between nodes named by number, in pairs ``(k, 2)``; None where no decoder of links was trained."""
-        return None if self.link_decoder is None else self.link_logits(pairs).sigmoid().numpy()
+        if self.link_decoder is None:
+            return None
+        return self.link_decoder.probabilities(self.link_logits(pairs).to(self.device)).cpu().numpy()
 
     @torch.no_grad()
     def link_logits(self, pairs: NDArray[np.int64]) -> Tensor:

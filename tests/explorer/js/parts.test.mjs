@@ -87,6 +87,13 @@ test("names get the palette by frequency, the rest is grey", () => {
   assert.deepEqual([...shades].map((shade) => table[shade]), ["#8a8f98", "#222222", "#222222", "#111111", "#111111", "#8a8f98"]);
 });
 
+test("a name that no point has keeps its colour, and is not in the legend", () => {
+  const column = { kind: "category", categories: ["a", "b", "c"] };
+  const { shades, table, legend } = colouring(column, Uint16Array.of(0, 2), ["#111111", "#222222", "#333333"], []);
+  assert.deepEqual([...shades].map((shade) => table[shade]), ["#111111", "#333333"]);
+  assert.deepEqual(legend.entries.map(({ name }) => name), ["a", "c"]);
+});
+
 test("numbers get the ramp, none gets grey", () => {
   const column = { kind: "number", low: 0, middle: 1, high: 2 };
   const { shades, table, legend } = colouring(column, Float32Array.of(0, 1, 2, NaN), [], ["#000000", "#ffffff"]);

@@ -21,9 +21,9 @@ function byName(column, codes, palette) {
   const table = new Array(TABLE).fill(GREY);
   coloured.forEach((category, place) => (table[place] = palette[place]));
   const shades = Uint8Array.from(codes, (code) => (code === MISSING ? NONE : shadeOf[code]));
-  const entries = coloured.map((category, place) => ({
-    name: column.categories[category], count: counts[category], colour: palette[place], shade: place,
-  }));
+  const entries = coloured
+    .map((category, place) => ({ name: column.categories[category], count: counts[category], colour: palette[place], shade: place }))
+    .filter((entry) => entry.count > 0); // a class that no point has keeps its colour, and needs no line
   const rest = codes.length - entries.reduce((sum, entry) => sum + entry.count, 0);
   if (rest > 0) {
     const name = counts[column.categories.length] === rest ? "no value" : "all others";
