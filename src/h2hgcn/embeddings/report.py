@@ -50,6 +50,7 @@ def write_report(
     ids: Any = None,
     selected_by: str | None = None,
     best_epoch: int | None = None,
+    caption: str = "Of the selected model",
 ) -> Path:
     """Writes a report of a run; a file that is there is replaced.
 
@@ -58,13 +59,14 @@ def write_report(
     training (``loss`` or ``train_loss``) and the validation metric are drawn: ``selected_by``, else the first name that
     begins with ``val``. Its best value marks the best epoch unless ``best_epoch`` does. ``disk`` is what
     ``project_to_disk`` returned, or None; ``labels``, ``edges`` (2 × edges) and ``ids`` belong to its points.
+    ``caption`` says whose metrics these are.
     """
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise DataError(f"cannot write a report into {path}; end the name with .html")
     picture = None if disk is None else compose(disk, labels, edges)
     sections = [
-        *_results(metrics, trivial),
+        *_results(metrics, trivial, caption),
         *_notes(notes),
         *_training(history, selected_by, best_epoch),
         *_embedding(picture, ids),
@@ -85,8 +87,8 @@ def _section(title: str, *content: str) -> Html:
     return element("section", element("h2", title), *content)
 
 
-def _results(metrics: Mapping[str, Any], trivial: Mapping[str, Any] | None) -> list[Html]:
-    tables = [_metric_table("Of the selected model", "metric", _by_part(metrics))] if metrics else []
+def _results(metrics: Mapping[str, Any], trivial: Mapping[str, Any] | None, caption: str) -> list[Html]:
+    tables = [_metric_table(caption, "metric", _by_part(metrics))] if metrics else []
     if trivial:
         tables.append(_metric_table("Without training", "method", _by_part(trivial)))
     return [_section("Results", element("div", *tables, class_="beside"))] if tables else []
