@@ -71,6 +71,11 @@ class Experiment:
         if len(self.task.parts) < 2:
             raise DataError(f"--task {self.task.name} holds nothing out to compare by; use h2hgcn train for each model")
 
+    def check_final(self) -> None:
+        """Raises for a task that has no final fit."""
+        if len(self.task.parts) < 2:
+            raise DataError(f"--final: --task {self.task.name} holds nothing out and learns everything; leave it out")
+
     @property
     def digest(self) -> str:
         """A hash of all settings except the seed: records of runs are found by it.
