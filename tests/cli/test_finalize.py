@@ -63,7 +63,9 @@ def test_a_run_that_is_finalized_later(run, files):
 
 
 def test_a_collection(run, shapes, files):
-    assert run("train", "--dataset", "shapes", "--epochs", 2, "--out", "g", "--search", "none", "--final").returncode == 0
+    assert (
+        run("train", "--dataset", "shapes", "--epochs", 2, "--out", "g", "--search", "none", "--final").returncode == 0
+    )
     result = run("predict", "g")
     assert result.returncode == 0, result.stderr
     assert "using the final fit in g/final" in result.stderr

@@ -15,6 +15,7 @@ from h2hgcn.tasks import Embedding
 from h2hgcn.tasks.feature_terms import fit_regression
 from h2hgcn.training import TrainingSettings, fit, load_run
 from h2hgcn.training.final import finalize, load_final
+from h2hgcn.training.folder import RunFolder
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -23,7 +24,10 @@ def test_all_data_for_as_many_epochs_as_were_best(task, tmp_path):
     final = run.finalize()
     epochs = run.result["best_epoch"]
     alone = fit(
-        replace(TASKS[task], final=True), small_data(task), SMALL, settings=TrainingSettings(epochs=epochs, device="cpu")
+        replace(TASKS[task], final=True),
+        small_data(task),
+        SMALL,
+        settings=TrainingSettings(epochs=epochs, device="cpu"),
     )
     assert same_weights(final, alone)
     assert curve(final) == curve(alone)
@@ -65,7 +69,10 @@ def test_what_was_fitted_on_validation_links_is_taken_over():
     terms.weights.copy_(torch.arange(1.0, 6.0))
     terms.slope.fill_(2.0)
     final = run.finalize()
-    assert all(torch.equal(terms.state_dict()[name], value) for name, value in final.model.head.neighborhood.state_dict().items())
+    assert all(
+        torch.equal(terms.state_dict()[name], value)
+        for name, value in final.model.head.neighborhood.state_dict().items()
+    )
     pairs = torch.tensor([[0, 1], [3, 9]])
     added = final.model.head.neighborhood(
         final.model.head(final.embeddings, pairs, final.model.distance_scale), final.neighborhoods, pairs
@@ -96,7 +103,7 @@ def test_more_epochs_that_change_a_run_make_its_final_fit_outdated(tmp_path):
     run = small_fit(folder=tmp_path)
     run.finalize()
     run.model.head.decoder.r.data.add_(1)
-    run.write_model(run_folder(run))
+    run.write_model(RunFolder(tmp_path))
     changed = load_run(tmp_path)
     final, problem = load_final(changed)
     assert final is None
@@ -104,12 +111,6 @@ def test_more_epochs_that_change_a_run_make_its_final_fit_outdated(tmp_path):
     assert "is of other weights than the run; h2hgcn finalize fits it again" in problem
     changed.finalize()
     assert load_run(tmp_path).final is not None
-
-
-def run_folder(run):
-    from h2hgcn.training.folder import RunFolder
-
-    return RunFolder(run.folder)
 
 
 def test_a_final_fit_that_is_stopped_is_not_used_and_resumes(tmp_path):

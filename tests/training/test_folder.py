@@ -353,7 +353,9 @@ def test_more_epochs_continue_a_finished_run(task, tmp_path):
     RunFolder(tmp_path).index[0].write_text("of the old points")
     whole = small_fit(task, epochs=7, settings=settings)
     trained = []
-    longer = small_fit(task, folder=tmp_path, epochs=7, settings=settings, on_epoch=lambda r, s: trained.append(r.epoch))
+    longer = small_fit(
+        task, folder=tmp_path, epochs=7, settings=settings, on_epoch=lambda r, s: trained.append(r.epoch)
+    )
     assert trained == [5, 6, 7]
     assert same_weights(longer, whole)
     assert curve(longer) == curve(whole)

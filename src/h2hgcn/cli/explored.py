@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from h2hgcn.training import Run
 
 
-def open_scene(
-    path: Path, edges: str | None = None, coordinates: str | None = None, final: bool = False
-) -> Scene:
+def open_scene(path: Path, edges: str | None = None, coordinates: str | None = None, final: bool = False) -> Scene:
     """The scene of a run folder, or with ``final`` of the run's final fit if there is one; or of a file of embeddings
     with the edges of another file.
     """

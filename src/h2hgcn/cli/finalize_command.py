@@ -72,7 +72,7 @@ def print_final(final: "Run", run: Path) -> None:
 
 
 def print_held_out(final: "Run") -> None:
-    """The metrics of the run that a final fit comes from, labelled so."""
+    """The metrics of the run that a final fit comes from, labeled so."""
     of_run = final.result["of_run"]
     if of_run is not None:
         origin = final.config["final"]["run"]

@@ -53,7 +53,7 @@ def default_models(flags: Sections, files: Sequence[Layer] = (), root: Path | No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # said when the comparison opens the graph
         data = open_graph(first.graph, root)
-    usual = _WITHOUT_FEATURES if getattr(data, "structural", False) else _WITH_FEATURES
+    usual: Sequence[str] = _WITHOUT_FEATURES if getattr(data, "structural", False) else _WITH_FEATURES
     usual = _OF_COLLECTIONS if first.task.name == "gc" else usual
     named = [file.sections.get("model", {}).get("name") for file in files]
     return list(dict.fromkeys([*usual, *(str(name) for name in named if name is not None)]))

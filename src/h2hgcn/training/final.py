@@ -88,7 +88,7 @@ def weights_digest(model: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, value in sorted(weights_of(model).items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy())
+        digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

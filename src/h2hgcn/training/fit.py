@@ -245,7 +245,7 @@ def _result_of(state: TrainingState, problem: Problem, model: Model) -> dict[str
     return {
         "finished": False,
         "selection": problem.selection_metric,
-        "metrics": {part: state.best for part in problem.task.parts[:1]},
+        "metrics": dict.fromkeys(problem.task.parts[:1], state.best),
         "trivial": None,
         "best_epoch": state.best_epoch,
         "epochs": state.epoch,
