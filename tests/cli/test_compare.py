@@ -41,9 +41,15 @@ def test_models_side_by_side(run, files, request):
     split = {(files / "c" / f"{model}-seed0" / "config.toml").read_text().split("[task]")[1].split("negatives")[0]
              for model in ("gcn", "mlp")}  # fmt: skip
     assert len(split) == 1
-    changed = run(*COMMAND[:-4], "--epochs", 4, "--out", "c")
+    changed = run(*COMMAND, "--set", "training.eval_every=2")
     assert changed.returncode == 2
-    assert "training.epochs is 3 there and 4 now" in changed.stderr
+    assert "training.eval_every is 1 there and 2 now" in changed.stderr
+
+
+def test_usual_models_are_compared_if_none_are_named(run, files, inline):
+    result = run("compare", *GRAPH, "--seeds", 1, "--epochs", 1, "--search", "none", "--json")
+    assert result.returncode == 0, result.stderr
+    assert {row["model"] for row in json.loads(result.stdout)["models"]} == {"h2h-gcn", "hgcn", "gcn", "mlp"}
 
 
 def test_a_comparison_that_is_stopped_or_killed_goes_on(process, run, files):

@@ -29,7 +29,7 @@ def test_commands(run, folder):
         arguments = shlex.split(command)[1:]
         if "--dataset" in arguments:  # has to be downloaded
             continue
-        if arguments[0] == "train" and "--config" not in arguments:
+        if arguments[0] == "train" and not {"--config", "--epochs"} & set(arguments):
             arguments += ["--epochs", "2"]
         result = run(*arguments)
         assert result.returncode == 0, f"{command}: {result.stderr}"
@@ -39,6 +39,6 @@ def test_commands(run, folder):
 def test_python(folder, monkeypatch):
     monkeypatch.chdir(folder)
     blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for code in blocks:
         exec(compile(code, "docs/training.md", "exec"), {})

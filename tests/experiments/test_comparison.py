@@ -3,12 +3,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from runs import shapes
 from scipy import stats
 
+from h2hgcn.datasets import DATASETS
+from h2hgcn.datasets.named import NamedDataset
 from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.cells import Outcome
-from h2hgcn.experiments.comparison import check_varied, plan
+from h2hgcn.experiments.comparison import check_varied, default_models, plan
 from h2hgcn.experiments.comparison_table import tabulate
 from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.sections import read_layer
@@ -50,6 +53,21 @@ def test_every_model_has_the_same_split_and_every_seed_a_folder(tmp_path):
     varied = plan({}, ["h2h-gcn"], 3, tmp_path, vary_split=True)
     assert [cell.flags["task"]["split_seed"] for cell in varied.cells.values()] == [1234, 1235, 1236]
     assert next(iter(plan({}, ["h2h-gcn"], 1).cells.values())).folder == Path("runs/compare-disease-lp/h2h-gcn-seed0")
+
+
+def test_models_that_are_compared_if_none_are_named(tmp_path, monkeypatch):
+    (tmp_path / "my.csv").write_text("a,b\nb,c\nc,d\n")
+    own = {"data": {"edges": str(tmp_path / "my.csv")}}
+    assert default_models({}) == ["h2h-gcn", "hgcn", "gcn", "mlp"]
+    assert default_models(own) == ["h2h-gcn", "gcn", "hyp", "euc"]
+    (tmp_path / "gat.toml").write_text('[model]\nname = "gat"\n')
+    assert default_models(own, [read_layer(tmp_path / "gat.toml")]) == ["h2h-gcn", "gcn", "hyp", "euc", "gat"]
+    monkeypatch.setitem(DATASETS, "shapes", NamedDataset("", "", ("gc",), lambda root: shapes()))
+    models = default_models({"data": {"dataset": "shapes"}})
+    assert models == ["h2h-gcn", "gin", "fingerprint"]
+    assert list(plan({"data": {"dataset": "shapes"}}, models, 1).experiments) == models
+    with pytest.raises(DataError, match="holds nothing out to compare by"):
+        default_models({"task": {"name": "embed"}})
 
 
 @pytest.mark.parametrize(

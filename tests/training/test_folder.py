@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 from runs import TASKS, Flat, change, curve, same_weights, small_data, small_fit
 
 from h2hgcn.embeddings import read_embeddings
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import load_run
 from h2hgcn.training.folder import RunFolder
@@ -120,7 +120,8 @@ def other_graph():
     ("options", "message"),
     [
         ({"seed": 1}, "seed is 0 there and 1 now"),
-        ({"epochs": 5}, "training.epochs is 4 there and 5 now"),
+        ({"epochs": 3}, "training.epochs is 4 there and 3 now"),
+        ({"epochs": 5, "seed": 1}, "training.epochs is 4 there and 5 now"),
         ({"settings": {"clip_norm": 1.0}}, "training.clip_norm is none there and 1.0 now"),
         ({"task": LinkPrediction(message_share=0.25)}, "task.message_share is 0.5 there and 0.25 now"),
         ({"task": "nc"}, "task.name is lp there and nc now"),
@@ -343,3 +344,58 @@ def test_a_run_of_a_version_without_some_options_goes_on(tmp_path):
         ),
     )
     assert same_weights(small_fit("nc", folder=tmp_path / "old"), whole)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_more_epochs_continue_a_finished_run(task, tmp_path):
+    settings = {"schedule": "step", "decay_every": 2, "eval_every": 2}
+    small_fit(task, folder=tmp_path, settings=settings)
+    RunFolder(tmp_path).index[0].write_text("of the old points")
+    whole = small_fit(task, epochs=7, settings=settings)
+    trained = []
+    longer = small_fit(
+        task, folder=tmp_path, epochs=7, settings=settings, on_epoch=lambda r, s: trained.append(r.epoch)
+    )
+    assert trained == [5, 6, 7]
+    assert same_weights(longer, whole)
+    assert curve(longer) == curve(whole)
+    assert longer.result | {"seconds": 0} == whole.result | {"seconds": 0}
+    assert same_weights(load_run(tmp_path, small_data(task)), whole)
+    assert load_run(tmp_path, small_data(task)).config == longer.config == whole.config
+    assert not RunFolder(tmp_path).index[0].exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "lost", "message"),
+    [
+        ({"schedule": "cosine"}, None, r"learning rates \(training.schedule=cosine\) depend on the number of epochs"),
+        ({"eval_every": 3}, None, r"last epoch was validated out of turn \(training.eval_every=3\)"),
+        ({}, "checkpoint", r"latest.safetensors is not there"),
+    ],
+)
+def test_more_epochs_that_would_not_end_the_same_are_refused(settings, lost, message, tmp_path):
+    small_fit(folder=tmp_path, settings=settings)
+    if lost is not None:
+        RunFolder(tmp_path).checkpoint.unlink()
+    before = contents(tmp_path)
+    with pytest.raises(DataError, match=rf"of 4 epochs that cannot go on to 9: .*{message}; choose another folder"):
+        small_fit(folder=tmp_path, epochs=9, settings=settings)
+    assert contents(tmp_path) == before
+
+
+def test_more_epochs_of_a_run_that_stopped_early(tmp_path):
+    settings = {"patience": 1, "lr": 1e-6, "stiefel_lr": 1e-6}
+    run = small_fit(folder=tmp_path, epochs=50, settings=settings)
+    assert run.result["stopped_early"]
+    before = contents(tmp_path)
+    with pytest.warns(DataWarning, match=rf"stopped early after epoch {run.result['epochs']} \(training.patience=1\)"):
+        again = small_fit(folder=tmp_path, epochs=90, settings=settings)
+    assert contents(tmp_path) == before
+    assert same_weights(again, run)
+    assert same_weights(again, small_fit(epochs=90, settings=settings))
+
+
+def test_a_run_that_gets_more_epochs_is_killed_before_it_is_written_down(tmp_path):
+    small_fit(folder=tmp_path)
+    RunFolder(tmp_path).result.unlink()
+    assert same_weights(small_fit(folder=tmp_path, epochs=6), small_fit(epochs=6))

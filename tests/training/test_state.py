@@ -46,6 +46,26 @@ def assert_all_files_are_whole(folder):
         json.loads(file.read_text())
 
 
+def test_killed_when_it_gets_more_epochs_and_the_same_in_the_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    children = multiprocessing.get_context("forkserver")
+    children.set_forkserver_preload(["h2hgcn.training"])
+    settings = {"checkpoint_seconds": 0.05}
+    small_fit(folder=tmp_path, epochs=5, settings=settings)
+    child = children.Process(target=train_slowly, args=(tmp_path, EPOCHS))
+    child.start()
+    wait_for(lambda: epochs_done(tmp_path) > 8, child)
+    os.kill(child.pid, signal.SIGKILL)
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    assert_all_files_are_whole(tmp_path)
+    with pytest.raises(DataError, match="not finished"):  # the old result does not pass for that of more epochs
+        load_run(tmp_path)
+    run = small_fit(folder=tmp_path, epochs=EPOCHS, settings=settings)
+    assert same_weights(run, small_fit(epochs=EPOCHS))
+    assert [row["epoch"] for row in run.history] == [*range(1, EPOCHS + 1)]
+
+
 def test_killed_ten_times_and_the_same_in_the_end(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     children = multiprocessing.get_context("forkserver")  # they begin with everything imported, which takes seconds

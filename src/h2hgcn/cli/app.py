@@ -15,6 +15,7 @@ from h2hgcn.cli.datasets_command import datasets
 from h2hgcn.cli.embed_command import embed
 from h2hgcn.cli.evaluate_command import evaluate
 from h2hgcn.cli.explore_command import explore
+from h2hgcn.cli.finalize_command import finalize
 from h2hgcn.cli.inspect_command import inspect
 from h2hgcn.cli.models_command import models
 from h2hgcn.cli.output import say, stderr, stdout
@@ -38,6 +39,7 @@ for command in (
     compare,
     reproduce,
     evaluate,
+    finalize,
     predict,
     recommend,
     embed,

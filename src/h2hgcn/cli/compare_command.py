@@ -32,7 +32,13 @@ Outcomes = dict[tuple[str, int], "Outcome"]
 
 
 def compare(
-    models: Annotated[str, typer.Option(help="Names of models, joined by commas; see h2hgcn models.")],
+    models: Annotated[
+        str | None,
+        typer.Option(
+            help="Names of models, joined by commas; see h2hgcn models. Default: h2h-gcn,hgcn,gcn,mlp; without "
+            "features h2h-gcn,gcn,hyp,euc; for gc h2h-gcn,gin,fingerprint."
+        ),
+    ] = None,
     task: Annotated[str | None, typer.Option(help="lp, nc or gc. Default: lp, or gc.")] = None,
     dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
     edges: Edges = None,
@@ -71,14 +77,14 @@ def compare(
 ) -> None:
     """Compare models on the same graph and the same split, several seeds each.
 
-    Every run has the settings that h2hgcn train finds for its model, by the same search with the same budget. What
-    h2hgcn train adds to all models alike (task.neighborhood_terms, task.feature_terms) is left out. Run the same
-    command again to resume.
+    Without --models, usual ones are compared: hyperbolic and Euclidean, with the graph and without. Every run has the
+    settings that h2hgcn train finds for its model, by the same search with the same budget. What h2hgcn train adds to
+    all models alike (task.neighborhood_terms, task.feature_terms) is left out. Run the same command again to resume.
 
     Example: h2hgcn compare --models h2h-gcn,gcn,mlp --seeds 2 --epochs 20
     """
     with starting():
-        from h2hgcn.experiments.comparison import check_varied, plan
+        from h2hgcn.experiments.comparison import check_varied, default_models, plan
         from h2hgcn.experiments.comparison_table import tabulate
         from h2hgcn.experiments.graph_choice import open_graph
         from h2hgcn.experiments.sections import absolute_paths, merged, read_layer, setting
@@ -94,9 +100,13 @@ def compare(
         "training": given(epochs=epochs),
         "search": search,
     }
-    names = [name.strip() for name in models.split(",") if name.strip()]
     files = [read_layer(path) for path in config or ()]
-    comparison = plan(merged(flags, *map(setting, settings or ())), names, seeds, out, files, data, force, vary_split)
+    flags = merged(flags, *map(setting, settings or ()))
+    if models is None:
+        names = default_models(flags, files, data)
+    else:
+        names = [name.strip() for name in models.split(",") if name.strip()]
+    comparison = plan(flags, names, seeds, out, files, data, force, vary_split)
     # said once, here: what is strange about the data, and whether the task fits them
     opened = open_graph(comparison.first.graph, data)
     metric = comparison.first.task.bind(opened).selection_metric

@@ -19,7 +19,7 @@ from h2hgcn.cli.graph_options import (
 )
 from h2hgcn.cli.output import progress_bar, stderr
 from h2hgcn.cli.output_files import Force, check_free
-from h2hgcn.cli.run_options import RunPath, open_other_graph, open_run
+from h2hgcn.cli.run_options import NoFinal, RunPath, open_other_graph, open_run
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -44,13 +44,14 @@ def embed(
     unlinked: Unlinked = None,
     data: DataFolder = None,
     force: Force = False,
+    no_final: NoFinal = False,
 ) -> None:
     """Write the points of the run's nodes (of its graphs, for a collection), or of another graph's nodes.
 
     Example: h2hgcn embed runs/disease-lp-h2h-gcn-seed0 --out disease.csv --coordinates poincare
     """
     check_free(out, force)
-    opened = open_run(run, data, with_data=edges is None)
+    opened = open_run(run, data, edges is None, not no_final)
     if edges is not None and opened.task.name == "gc":
         raise DataError(
             f"--edges: {run} is about graphs of a collection; h2hgcn predict tells the class of another one"

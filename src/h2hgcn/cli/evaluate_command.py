@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from h2hgcn.cli.finalize_command import print_held_out
 from h2hgcn.cli.graph_options import DataFolder
 from h2hgcn.cli.output import print_json, stdout
 from h2hgcn.cli.results import metrics_table, print_classes
@@ -16,10 +17,19 @@ def evaluate(
     """Compute a run's metrics anew, on the parts of its data: validation and test. Of classes, the precision, recall
     and F1 of each on the test part, and the confusion matrix.
 
+    These are of the run itself, also if it has a final fit. Nothing was held out of a final fit, RUN/final: it has the
+    metrics of the run that it comes from.
+
     Example: h2hgcn evaluate runs/disease-lp-h2h-gcn-seed0
     """
     opened = open_run(run, data)
     selection = opened.result["selection"]
+    if not opened.task.parts:
+        if json:
+            print_json({"run": str(run), "selection": selection, "metrics": {}, "of_run": opened.result["of_run"]})
+        else:
+            print_held_out(opened)
+        return
     metrics = {part: opened.evaluate(part) for part in opened.task.parts}
     details = opened.details()
     if json:

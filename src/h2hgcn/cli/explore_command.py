@@ -9,6 +9,7 @@ import typer
 from h2hgcn.cli.graph_options import Edges
 from h2hgcn.cli.output import starting, stderr, stdout
 from h2hgcn.cli.output_files import Force, check_free
+from h2hgcn.cli.run_options import NoFinal
 from h2hgcn.errors import DataError
 
 
@@ -24,6 +25,7 @@ def explore(
         str | None, typer.Option(help="What a file does not say: lorentz, poincare or klein.", show_default=False)
     ] = None,
     force: Force = False,
+    no_final: NoFinal = False,
 ) -> None:
     """Walk through an embedding on the Poincaré disk: drag, zoom, search, neighbours, likely links, depth.
 
@@ -38,7 +40,7 @@ def explore(
     with starting():
         from h2hgcn.cli.explored import open_scene
 
-        scene = open_scene(run, edges, coordinates)
+        scene = open_scene(run, edges, coordinates, final=not no_final)
     if export is not None:
         from h2hgcn.explorer import write_page
 

@@ -19,19 +19,21 @@ if TYPE_CHECKING:
     from h2hgcn.training import Run
 
 
-def open_scene(path: Path, edges: str | None = None, coordinates: str | None = None) -> Scene:
-    """The scene of a run folder, or of a file of embeddings with the edges of another file."""
+def open_scene(path: Path, edges: str | None = None, coordinates: str | None = None, final: bool = False) -> Scene:
+    """The scene of a run folder, or with ``final`` of the run's final fit if there is one; or of a file of embeddings
+    with the edges of another file.
+    """
     if path.is_dir():
         given = [name for name, value in (("--edges", edges), ("--coordinates", coordinates)) if value is not None]
         if given:
             raise DataError(f"{', '.join(given)}: only for a file of embeddings; {path} is a run and knows its own")
-        return _scene_of_run(path)
+        return _scene_of_run(path, final)
     return _scene_of_file(path, edges, coordinates)
 
 
-def _scene_of_run(path: Path) -> Scene:
-    run = open_run(path, with_data=False)
-    points = path / "embeddings.parquet"
+def _scene_of_run(path: Path, final: bool) -> Scene:
+    run = open_run(path, with_data=False, final=final)
+    points = (run.folder or path) / "embeddings.parquet"
     if not points.is_file():
         raise DataError(f"{points} is not there; give the run's command again, which writes it anew")
     read = read_embeddings(points)
@@ -46,7 +48,7 @@ def _scene_of_run(path: Path) -> Scene:
         read.coordinates,
         run.data.edge_index.numpy() if whole else None,
         {**read.extra, **(_predictions(run) if whole and run.task.name == "nc" else {})},
-        title=f"{data} by {run.config['model']['name']}",
+        title=f"{data} by {run.config['model']['name']}" + ("" if run.task.parts else ", final fit"),
         probabilities=run.link_probabilities if whole else None,
         distance_scale=float(torch.as_tensor(run.model.distance_scale).detach()),
         rank=run.link_order()[1] if whole else None,

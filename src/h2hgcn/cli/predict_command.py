@@ -10,7 +10,7 @@ from h2hgcn.cli.graph_options import DataFolder, Directed, Edges, Features, Head
 from h2hgcn.cli.id_files import read_ids, read_pairs
 from h2hgcn.cli.output import print_json, stderr, stdout
 from h2hgcn.cli.output_files import Force, check_table, write_table
-from h2hgcn.cli.run_options import RunPath, open_other_graph, open_run, warn_of
+from h2hgcn.cli.run_options import NoFinal, RunPath, open_other_graph, open_run, warn_of
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def predict(
     data: DataFolder = None,
     out: Annotated[Path | None, typer.Option(help="File to write: .csv or .parquet.")] = None,
     force: Force = False,
+    no_final: NoFinal = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Predict links, classes of nodes, or classes of graphs, with probabilities.
@@ -51,7 +52,7 @@ def predict(
     """
     if out is not None:
         check_table(out, force)
-    opened = open_run(run, data, with_data=edges is None)
+    opened = open_run(run, data, edges is None, not no_final)
     other = open_other_graph(
         opened, edges, features=features, weights=weights, directed=directed, source=source, target=target,
         header=header, unlinked=unlinked,

@@ -9,7 +9,7 @@ from rich.table import Table
 from h2hgcn.cli.id_files import read_ids
 from h2hgcn.cli.output import print_json, print_title, progress_bar, stderr, stdout
 from h2hgcn.cli.output_files import Force, check_table, write_table
-from h2hgcn.cli.run_options import RunPath, open_run, warn_of
+from h2hgcn.cli.run_options import NoFinal, RunPath, open_run, warn_of
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def recommend(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write: .csv or .parquet.")] = None,
     force: Force = False,
+    no_final: NoFinal = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the likeliest missing links of a node, of a file of nodes, or of all: near ones that are not linked.
@@ -49,7 +50,7 @@ def recommend(
         raise DataError("say whose links: --node ID, --nodes FILE or --all, one of these")
     if out is not None:
         check_table(out, force)
-    opened = open_run(run, with_data=False)
+    opened = open_run(run, with_data=False, final=not no_final)
     warn_of(opened)
     if node is not None and out is None and index is None:
         _one(opened, node, k, direction, json)

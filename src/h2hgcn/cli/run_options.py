@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from h2hgcn.cli.graph_options import open_own_graph
-from h2hgcn.cli.output import say, starting
+from h2hgcn.cli.output import say, starting, stderr
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -14,21 +14,40 @@ if TYPE_CHECKING:
 
 RunPath = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 
+NoFinal = Annotated[bool, typer.Option("--no-final", help="Use the run itself, even if it has a final fit.")]
+
 # How a file of edges was read for the run: another one is read the same way, unless flags say otherwise.
 _SAME_WAY = ("weights", "directed", "source", "target")
 
 
-def open_run(path: Path, root: Path | None = None, with_data: bool = True) -> "Run":
-    """A run with its data: one graph is in the folder, a named collection is opened."""
+def open_run(path: Path, root: Path | None = None, with_data: bool = True, final: bool = False) -> "Run":
+    """A run with its data: one graph is in the folder, a named collection is opened. With ``final``, its final fit if
+    there is one.
+    """
     if not path.is_dir():
         raise DataError(f"{path} is not a folder; give the folder of a run")
     with starting():
         from h2hgcn.training import load_run
 
         run = load_run(path)
+        if final:
+            run = _final_of(run)
     if run.data is None and with_data:
         run.data = _collection(run, path, root)
     return run
+
+
+def _final_of(run: "Run") -> "Run":
+    """The final fit of a run, or the run itself; a line says so where there is a final fit."""
+    from h2hgcn.training.final import load_final
+
+    found, problem = load_final(run)
+    if problem is not None:
+        say("note", "bold yellow", f"{problem}; the run itself is used")
+    if found is None:
+        return run
+    stderr.print(f"using the final fit in {found.folder}; --no-final uses the run itself", soft_wrap=True)
+    return found
 
 
 def warn_of(run: "Run") -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from h2hgcn.cli.finalize_command import finalize_run
 from h2hgcn.cli.graph_options import (
     DataFolder,
     Directed,
@@ -70,13 +71,16 @@ def train(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings, such as a run's config.toml.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run. Default: runs/DATA-TASK-MODEL-seedN.")] = None,
+    final: Annotated[
+        bool, typer.Option("--final", help="Then train the same settings on all data, as h2hgcn finalize does.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the run that is in the folder.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write curves for TensorBoard.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a model. Without any flag: link prediction on the built-in disease tree.
 
-    Run the same command again to resume a run that was stopped or killed.
+    Run the same command again to resume a run that was stopped or killed, or with a larger --epochs to continue one.
 
     Examples: h2hgcn train --epochs 20;
     h2hgcn train --task nc --edges my.csv --labels y.csv --epochs 20 --set model.dropout=0.5
@@ -99,6 +103,8 @@ def train(
     )  # fmt: skip
     flags["search"] = search
     experiment = read_experiment(flags, config)
+    if final:
+        experiment.check_final()
     folder = out or Path("runs") / experiment.name
     opened = open_graph(experiment.graph, data)
     _announce(experiment, config, folder)
@@ -106,10 +112,14 @@ def train(
     if warning is not None:
         say("note", "bold yellow", warning)
     run, resumed_from = _train(experiment, opened, folder, force, tensorboard)
-    if json and is_first:
-        print_json({"folder": str(folder), "resumed_from": resumed_from, **run.result})
-    elif run.finished:
+    if run.finished and not json:
         _print_result(run, folder, resumed_from)
+    fitted = finalize_run(run, folder / "final", force) if final and run.finished else None
+    if json and is_first:
+        more = {} if fitted is None else {"final": str(folder / "final")}
+        print_json({"folder": str(folder), "resumed_from": resumed_from, **more, **run.result})
+    elif fitted is not None:
+        stdout.print(f"{folder / 'final'}  the final fit on all data; predict and others use it", soft_wrap=True)
     if not run.finished:
         say(
             "stopped",
@@ -126,7 +136,7 @@ def _train(
     from h2hgcn.experiments.search import SearchStopped
     from h2hgcn.experiments.train import run_experiment
 
-    progress = TrainingProgress(experiment.settings.epochs)
+    progress = TrainingProgress(experiment.settings.last_epoch)
     try:
         with StopAfterEpoch() as stop, progress:
             run = run_experiment(

@@ -54,6 +54,7 @@ def write_report(
     selected_by: str | None = None,
     best_epoch: int | None = None,
     details: Mapping[str, Any] | None = None,
+    caption: str = "Of the selected model",
 ) -> Path:
     """Writes a report of a run; a file that is there is replaced.
 
@@ -63,13 +64,14 @@ def write_report(
     begins with ``val``. Its best value marks the best epoch unless ``best_epoch`` does. ``disk`` is what
     ``project_to_disk`` returned, or None; ``labels``, ``edges`` (2 × edges) and ``ids`` belong to its points.
     ``details`` are those of ``Run.details``.
+    ``caption`` says whose metrics these are.
     """
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise DataError(f"cannot write a report into {path}; end the name with .html")
     picture = None if disk is None else compose(disk, labels, edges)
     sections = [
-        *_results(metrics, trivial),
+        *_results(metrics, trivial, caption),
         *_notes(notes),
         *_details(details or {}, picture),
         *_training(history, selected_by, best_epoch),
@@ -91,8 +93,8 @@ def _section(title: str, *content: str) -> Html:
     return element("section", element("h2", title), *content)
 
 
-def _results(metrics: Mapping[str, Any], trivial: Mapping[str, Any] | None) -> list[Html]:
-    tables = [_metric_table("Of the selected model", "metric", _by_part(metrics))] if metrics else []
+def _results(metrics: Mapping[str, Any], trivial: Mapping[str, Any] | None, caption: str) -> list[Html]:
+    tables = [_metric_table(caption, "metric", _by_part(metrics))] if metrics else []
     if trivial:
         tables.append(_metric_table("Without training", "method", _by_part(trivial)))
     return [_section("Results", element("div", *tables, class_="beside"))] if tables else []

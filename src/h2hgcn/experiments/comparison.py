@@ -11,11 +11,18 @@ import numpy as np
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.cells import Cell
 from h2hgcn.experiments.config import Experiment, read_experiment
+from h2hgcn.experiments.graph_choice import open_graph
 from h2hgcn.experiments.sections import Layer, Sections, merged
 from h2hgcn.experiments.shared_settings import SPLIT, check_models, files_for, shared_settings
 
 # What `train` adds to every model alike, which would make them look alike; unless somebody asks for it.
 _TERMS = ("neighborhood_terms", "feature_terms")
+
+# Models that are compared if none are named: those that answer whether hyperbolic space and edges help. Without
+# features there is nothing for an MLP to see, and a vector for each node takes its place.
+_WITH_FEATURES = ("h2h-gcn", "hgcn", "gcn", "mlp")
+_WITHOUT_FEATURES = ("h2h-gcn", "gcn", "hyp", "euc")
+_OF_COLLECTIONS = ("h2h-gcn", "gin", "fingerprint")
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,21 @@ class Comparison:
     def varied(self) -> str:
         """What another seed changes beside the weights, in a word."""
         return "fold" if self.first.task.name == "gc" else "split"
+
+
+def default_models(flags: Sections, files: Sequence[Layer] = (), root: Path | None = None) -> list[str]:
+    """The models to compare on the graph that flags and files name, if nobody says which: the usual ones, and those
+    that files have settings for.
+    """
+    first = read_experiment(merged(shared_settings(flags, files), flags))
+    first.check_held_out()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # said when the comparison opens the graph
+        data = open_graph(first.graph, root)
+    usual: Sequence[str] = _WITHOUT_FEATURES if getattr(data, "structural", False) else _WITH_FEATURES
+    usual = _OF_COLLECTIONS if first.task.name == "gc" else usual
+    named = [file.sections.get("model", {}).get("name") for file in files]
+    return list(dict.fromkeys([*usual, *(str(name) for name in named if name is not None)]))
 
 
 def plan(

@@ -30,9 +30,15 @@ _WITHOUT_EFFECT = ("device", "threads", "workers", "checkpoint_seconds")
 # Options that were added after results had been recorded, each with the value that leaves everything as it was before.
 # A digest has no entry for an option that stands at this value, so those records stay valid.
 _NEUTRAL: dict[str, dict[str, Any]] = {
-    "task": {"decoder": "auto", "neighborhood_terms": False, "feature_terms": False, "calibrate": True},
+    "task": {
+        "decoder": "auto",
+        "neighborhood_terms": False,
+        "feature_terms": False,
+        "calibrate": True,
+        "final": False,
+    },
     "model": {"node_vectors": False, "vector_dropout": 0.0, "use_features": True, "points": "ball"},
-    "training": {"vector_lr": None, "vector_weight_decay": None},
+    "training": {"vector_lr": None, "vector_weight_decay": None, "stop_after": None},
 }
 
 # Datasets whose frozen settings were made for the clean split; those of others belong to the split of the paper.
@@ -70,6 +76,11 @@ class Experiment:
         """Raises for a task without validation data, by which settings and models are chosen and compared."""
         if len(self.task.parts) < 2:
             raise DataError(f"--task {self.task.name} holds nothing out to compare by; use h2hgcn train for each model")
+
+    def check_final(self) -> None:
+        """Raises for a task that has no final fit."""
+        if len(self.task.parts) < 2:
+            raise DataError(f"--final: --task {self.task.name} holds nothing out and learns everything; leave it out")
 
     @property
     def digest(self) -> str:
@@ -130,6 +141,8 @@ def read_experiment(
     def experiment(name: str, settings: Sections, **more: Any) -> Experiment:
         layers = [Layer("defaults", defaults), Layer(name, settings), *said]
         task = TASKS[task_name](**_options(layers, "task", task_types))
+        if not task.parts:
+            raise DataError("task.final holds nothing out to choose settings and epochs by; train with --final instead")
         return Experiment(
             graph.with_direction() if getattr(task, "closure", False) else graph,
             task,

@@ -14,7 +14,7 @@ Sections = dict[str, Any]
 SECTIONS = ("data", "task", "model", "training")
 COMMAND_LINE = "command line"
 # What a run's own config.toml holds beside its settings.
-_RECORDS = ("format", "facts", "versions", "search")
+_RECORDS = ("format", "facts", "versions", "search", "final")
 _PATHS = ("edges", "features", "labels")
 
 

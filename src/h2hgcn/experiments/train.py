@@ -70,6 +70,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     config: str | PathLike[str] | None = None,
     out: str | PathLike[str] | None = None,
+    final: bool = False,
     force: bool = False,
     tensorboard: bool = False,
     verbose: bool = False,
@@ -99,6 +100,7 @@ def train(
         config: A TOML file of settings, such as the ``config.toml`` of a run.
         out: The folder of the run. If it holds this run already, the run is resumed or loaded. None writes nothing;
             ``run.save(folder)`` can do so later.
+        final: Whether to train the same settings again on all data; ``run.final`` is the result, see ``Run.finalize``.
         force: Whether a run in ``out`` may be replaced.
         tensorboard: Whether curves for TensorBoard are written to ``out``.
         verbose: Whether to print progress.
@@ -114,6 +116,8 @@ def train(
     flags["search"] = search
     choice = None if loaded is None else GraphChoice({"memory": True}, loaded=loaded)
     experiment = read_experiment(flags, _path(config), choice, "train()")
+    if final:
+        experiment.check_final()
     opened = open_graph(experiment.graph, _path(root))
     note = experiment.task.warning(opened) if hasattr(experiment.task, "warning") else None
     if note is not None:
@@ -124,6 +128,8 @@ def train(
         on_plan=print if verbose else None, on_epoch=progress,
         on_chosen=partial(_report_search, verbose=verbose),
     )  # fmt: skip
+    if final and run.finished:
+        run.finalize(None if out is None else Path(out).expanduser() / "final", force=force)
     if verbose:
         print(run)
     for doubt in run.result.get("doubts", ()):

@@ -89,6 +89,13 @@ class FeatureTerms(nn.Module):
             mixed[fold] = np.tensordot(_fitted_mix(parts[:, others], y[others]), parts[:, fold], 1)
         return mixed
 
+    def refit(self, x: Any, y: Nodes, train: Nodes, val: Nodes, final: Nodes) -> None:
+        """Fits the regression again on ``final`` nodes; its penalty and its share stay what validation nodes chose."""
+        found = fit_regression(x, y, train, val, self.weights.shape[1], final)
+        assert found is not None  # or it would not have been fitted
+        self.weights.copy_(torch.from_numpy(found[0]))
+        self.bias.copy_(torch.from_numpy(found[1]))
+
 
 def _fitted_mix(parts: NDArray[np.float64], y: Nodes) -> NDArray[np.float64]:
     """The factors of the network and of the features ``(2, nodes, classes)`` that have the lowest log loss."""
@@ -101,10 +108,11 @@ def _fitted_mix(parts: NDArray[np.float64], y: Nodes) -> NDArray[np.float64]:
 
 
 def fit_regression(
-    x: Any, y: Nodes, train: Nodes, val: Nodes, num_classes: int
+    x: Any, y: Nodes, train: Nodes, val: Nodes, num_classes: int, final: Nodes | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool] | None:
     """Weights ``(features, classes)`` and bias of a logistic regression on training nodes, with the penalty that is
-    best on validation nodes, and whether rows are to have length 1; None where it would take too long.
+    best on validation nodes, and whether rows are to have length 1; None where it would take too long. With ``final``
+    nodes, the weights are those of a regression on these, with that penalty.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression  # takes a while, and serves this alone
@@ -115,21 +123,26 @@ def fit_regression(
     if size * num_classes > _PRODUCTS:
         return None
     unit_rows = sp.issparse(matrix) or float((matrix[train] == 0).mean()) > _MOSTLY
-    rows, others = (_rows(matrix[nodes], unit_rows) for nodes in (train, val))
-    scaler = StandardScaler(with_mean=not unit_rows, with_std=not unit_rows).fit(rows)
-    best, best_loss = None, np.inf
-    for choice in _CHOICES:
+    others = _rows(matrix[val], unit_rows)
+
+    def fitted(choice: float, nodes: Nodes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows = _rows(matrix[nodes], unit_rows)
+        scaler = StandardScaler(with_mean=not unit_rows, with_std=not unit_rows).fit(rows)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model = LogisticRegression(C=choice, max_iter=200).fit(scaler.transform(rows), y[train])
+            model = LogisticRegression(C=choice, max_iter=200).fit(scaler.transform(rows), y[nodes])
         weights, bias = _for_all_classes(model, num_classes)
         if not unit_rows:
             weights = weights / scaler.scale_[:, None]
             bias = bias - scaler.mean_ @ weights
-        loss = -log_softmax(others @ weights + bias, 1)[np.arange(len(val)), y[val]].mean()
-        if loss < best_loss:
-            best, best_loss = (weights, bias, unit_rows), loss
-    return best
+        return weights, bias
+
+    def loss(weights: NDArray[np.float64], bias: NDArray[np.float64]) -> float:
+        return -float(log_softmax(others @ weights + bias, 1)[np.arange(len(val)), y[val]].mean())
+
+    found = {choice: fitted(choice, train) for choice in _CHOICES}
+    best = min(_CHOICES, key=lambda choice: loss(*found[choice]))
+    return *(found[best] if final is None else fitted(best, final)), unit_rows
 
 
 def regression_classes(x: Any, y: Nodes, train: Nodes, val: Nodes, nodes: Nodes, num_classes: int) -> Nodes:

@@ -51,6 +51,8 @@ class GraphClassification:
         feature_length: Of standardised features.
         calibrate: Whether probabilities are calibrated on the validation graphs once training is over (see
             ``ClassCalibration``).
+        final: Whether to train on all graphs, with nothing held out, and to take the last epoch; ``h2hgcn finalize``
+            and ``Run.finalize`` set it.
     """
 
     name: ClassVar[str] = "gc"
@@ -74,9 +76,12 @@ class GraphClassification:
     pooling: Pooling = "mean"
     classifier: Classifier | None = None
     calibrate: bool = True
+    final: bool = False
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
+        if self.final:
+            object.__setattr__(self, "parts", ())  # nothing is held out
         require(self, "task", ("batch_size", "num_centroids"), lambda n: n >= 1, "must be at least 1")
         require(self, "task", ("feature_length",), lambda value: 0 < value < math.inf, "must be a positive number")
         require(self, "task", ("head_dropout",), lambda share: 0 <= share < 1, "must be 0 or more, and below 1")
@@ -109,6 +114,9 @@ class GraphClassification:
         return Model(scaling, encoder, head)
 
     def _split(self, data: Any) -> GraphSplit:
+        if self.final:
+            everything = np.arange(len(data))
+            return GraphSplit(everything, everything[:0], everything[:0], self.split_seed, self.protocol)
         own = [part for part in (getattr(data, name, None) for name in ("train", "val", "test")) if part is not None]
         if len(own) == 3:
             train, val, test = (part.numpy() for part in own)
@@ -141,7 +149,7 @@ class GraphProblem:
         self.y = torch.as_tensor([int(label) for label in data.y])
         if len(self.y[torch.from_numpy(split.train)].unique()) < 2:
             raise DataError("all training graphs have one class; there is nothing to tell apart")
-        for part in ("val", "test"):
+        for part in task.parts:
             if not len(getattr(split, part)):
                 raise DataError(f"no graph is left for the {part} part of {len(self.y)}; use fewer folds")
         self.device = torch.device("cpu")

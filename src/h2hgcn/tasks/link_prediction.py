@@ -29,7 +29,7 @@ from h2hgcn.tasks.heads import Decoder, LinkHead, decoder_for
 from h2hgcn.tasks.metrics import Scores, auc, link_metrics
 from h2hgcn.tasks.neighborhoods import Neighborhoods, out_of_fold
 from h2hgcn.tasks.pair_order import in_stripes
-from h2hgcn.tasks.problem import Metrics, Model
+from h2hgcn.tasks.problem import Metrics, Model, check_shares
 from h2hgcn.tasks.sampling import Sampling, batch_random
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
 
@@ -63,6 +63,8 @@ class LinkPrediction:
             on the validation links once training is over (see ``NeighborhoodTerms``).
         calibrate: Whether probabilities are calibrated on the validation links once training is over (see
             ``LinkCalibration``): those of links among all pairs that are not training edges.
+        final: Whether to train on all edges, with nothing held out, and to take the last epoch; ``h2hgcn finalize`` and
+            ``Run.finalize`` set it.
     """
 
     name: ClassVar[str] = "lp"
@@ -85,9 +87,12 @@ class LinkPrediction:
     decoder: Decoder = "auto"
     neighborhood_terms: bool = False
     calibrate: bool = True
+    final: bool = False
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
+        if self.final:
+            object.__setattr__(self, "parts", ())  # nothing is held out
         require(self, "task", ("negatives",), lambda n: n >= 1, "must be at least 1: pairs to tell links from")
         require(
             self, "task", ("message_share",), lambda share: 0 < share < 1, f"must lie between 0 and 1, or be {NONE!r}"
@@ -97,8 +102,10 @@ class LinkPrediction:
     def bind(self, data: Any) -> "LinkProblem":
         """The task on a graph, its edges split."""
         check_edges(data)
-        split = split_edges(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
-        for part in ("train", "val", "test"):
+        check_shares(self)
+        shares = (0.0, 0.0) if self.final else (self.val, self.test)
+        split = split_edges(data, *shares, seed=self.split_seed, protocol=self.protocol)
+        for part in ("train", *self.parts):
             if not len(getattr(split, part)):
                 raise DataError(
                     f"no edge is left for the {part} part of {len(split.train) + len(split.val) + len(split.test)}; "

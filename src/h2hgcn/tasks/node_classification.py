@@ -30,7 +30,7 @@ from h2hgcn.tasks.features import node_features
 from h2hgcn.tasks.heads import ClassHead, Classifier, Decoder, LinkHead, NodeHead, decoder_for
 from h2hgcn.tasks.metrics import Classes, class_metrics, class_report, majority_metrics, predicted_classes
 from h2hgcn.tasks.pair_order import in_stripes
-from h2hgcn.tasks.problem import Metrics, Model
+from h2hgcn.tasks.problem import Metrics, Model, check_shares
 from h2hgcn.tasks.sampling import Sampling, batch_random
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
 
@@ -63,6 +63,8 @@ class NodeClassification:
             logits, by a share that is fitted on the validation nodes once training is over (see ``FeatureTerms``).
         calibrate: Whether probabilities are calibrated on the validation nodes once training is over (see
             ``ClassCalibration``).
+        final: Whether to train on all labels, with nothing held out, and to take the last epoch; ``h2hgcn finalize``
+            and ``Run.finalize`` set it.
     """
 
     name: ClassVar[str] = "nc"
@@ -87,9 +89,12 @@ class NodeClassification:
     decoder: Decoder = "auto"
     feature_terms: bool = False
     calibrate: bool = True
+    final: bool = False
 
     def __post_init__(self) -> None:
         conform(self, "[task]")
+        if self.final:
+            object.__setattr__(self, "parts", ())  # nothing is held out
         require(self, "task", ("num_centroids",), lambda n: n >= 1, "must be at least 1")
         require(self, "task", ("link_weight",), lambda value: 0 <= value < math.inf, "must be 0 or more")
         require(self, "task", ("feature_length",), lambda value: 0 < value < math.inf, "must be a positive number")
@@ -102,11 +107,18 @@ class NodeClassification:
                 "the graph has no labels, which node classification needs; pass labels, or choose another task"
             )
         check_edges(data)
-        split = split_nodes(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
-        _check_split(split, node_labels(data), getattr(data, "label_names", None))
+        check_shares(self)
+        split = self._split(data)
+        _check_split(split, self.parts, node_labels(data), getattr(data, "label_names", None))
         feature_terms = self.feature_terms and not getattr(data, "structural", False)
         task = replace(self, decoder=decoder_for(data, self.decoder), feature_terms=feature_terms)
         return NodeProblem(task, data, split)
+
+    def _split(self, data: Any) -> NodeSplit:
+        if self.final:
+            labelled = np.flatnonzero(node_labels(data) != UNLABELLED)
+            return NodeSplit(labelled, labelled[:0], labelled[:0], self.split_seed, self.protocol)
+        return split_nodes(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
 
     def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
         """The model of this task on an encoder, its scaling still to be loaded."""
@@ -130,8 +142,10 @@ class NodeClassification:
         return Model(scaling, encoder, NodeHead(classes, links, features))
 
 
-def _check_split(split: NodeSplit, labels: NDArray[np.int64], names: Sequence[Any] | None) -> None:
-    for part in ("train", "val", "test"):
+def _check_split(
+    split: NodeSplit, parts: Sequence[str], labels: NDArray[np.int64], names: Sequence[Any] | None
+) -> None:
+    for part in ("train", *parts):
         nodes = getattr(split, part)
         if not len(nodes):
             raise DataError(f"no node is left for the {part} part; label more nodes, or use other shares")
@@ -328,6 +342,14 @@ class NodeProblem:
         if calibration is not None:
             calibration.fit(logits, y[val])
         return changed
+
+    @torch.no_grad()
+    def refit(self, model: Model, split: NodeSplit) -> None:
+        """Fits feature terms that were taken over from a run with this split again, on all nodes to train on."""
+        assert isinstance(model.head, NodeHead)
+        if model.head.features is not None and model.head.features.fitted:
+            y = self.y.cpu().numpy()
+            model.head.features.refit(self.x, y, split.train, split.val, self.split.train)
 
     def baselines(self, part: str) -> Baselines:
         y, nodes = self.y.cpu().numpy(), getattr(self.split, part)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from h2hgcn.errors import DataError
 from h2hgcn.tasks.baselines import Baselines
 from h2hgcn.tasks.metrics import Metrics as Metrics
 from h2hgcn.tasks.scaling import FeatureScaling
@@ -38,7 +39,7 @@ class Task(Protocol):
     """Settings of a task, and what can be made of them.
 
     ``items`` are what it trains on, in the plural. The first of ``parts`` selects the epoch, the last is reported: val
-    and test, or one part that is both where nothing is held out.
+    and test, or one part that is both where nothing is held out. A final fit has none, and its last epoch is taken.
     """
 
     name: ClassVar[str]
@@ -97,3 +98,13 @@ class Problem(Protocol):
 
     def baselines(self, part: str) -> Baselines:
         """The metrics on a part of scores that need no training."""
+
+
+def check_shares(task: Any) -> None:
+    """Raises for a share of 0 for validation or test, by which somebody means to train on everything."""
+    for part in task.parts:
+        if getattr(task, part) == 0:
+            raise DataError(
+                f"task.{part}=0 leaves nothing to {'choose the epoch by' if part == 'val' else 'test on'}; keep the "
+                f"share and add --final (final=True), which then trains on all {task.items}"
+            )

@@ -65,22 +65,28 @@ def write_report_of(run: "Run", path: Path) -> None:
     data, config, result = run.data, run.config, run.result
     space = coordinates_of(run.model.encoder)
     selection = result["selection"]
-    trivial = {selection: result["trivial"]} if result["trivial"] else None
+    scores, caption, notes = result, "Of the selected model", list(result.get("doubts", ()))
+    if not run.task.parts:
+        scores = result.get("of_run") or {"metrics": {}, "trivial": None}
+        caption = "Of the run that this final fit comes from"
+        notes.insert(0, "This is a final fit: it was trained on all data, and nothing was held out to measure it on.")
+    trivial = {selection: scores["trivial"]} if scores["trivial"] else None
     name = config["data"].get("dataset") or getattr(data, "name", None) or "a graph"
     write_report(
         path,
         f"{config['model']['name']}: {run.task.title} on {name}",
         _settings(config),
-        result["metrics"],
+        scores["metrics"],
         run.history,
         project_to_disk(run.embeddings.numpy(), space),
         labels_of(run, data),
         data.edge_index.numpy() if is_graph(data) else None,
         trivial,
-        [*result.get("doubts", ()), *(getattr(data, "notes", None) or ())],
+        [*notes, *(getattr(data, "notes", None) or ())],
         ids=ids_of(data),
-        selected_by=f"{run.task.parts[0]}_{selection}",
-        best_epoch=result["best_epoch"],
+        selected_by=f"{run.task.parts[0]}_{selection}" if run.task.parts else None,
+        best_epoch=result["best_epoch"] if run.task.parts else None,
+        caption=caption,
         details=result.get("details"),
     )
 

@@ -22,6 +22,7 @@ from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import EncoderFactory, build_model
 from h2hgcn.training.description import describe
+from h2hgcn.training.final import origin_of, result_of_origin, take_over
 from h2hgcn.training.folder import RunFolder, metrics_line
 from h2hgcn.training.kept_memory import kept_memory
 from h2hgcn.training.loading import load_run
@@ -50,6 +51,7 @@ def fit(
     force: bool = False,
     source: dict[str, Any] | None = None,
     search: dict[str, Any] | None = None,
+    origin: Run | None = None,
     tensorboard: bool = False,
     on_plan: Callable[[str], None] | None = None,
     on_epoch: Callable[[EpochReport, TrainingState], None] | None = None,
@@ -67,6 +69,7 @@ def fit(
         force: Whether a run in ``folder`` may be replaced.
         source: Where the data came from, for the record.
         search: How the settings were found, for the record.
+        origin: The run that a final fit comes from, see ``Run.finalize``.
         tensorboard: Whether curves also go to ``folder/tensorboard``.
         on_plan: Called once with what a step of training sees, in words: the whole graph, or batches of it.
         on_epoch: Called after every epoch.
@@ -90,6 +93,8 @@ def fit(
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
     if search is not None:
         config["search"] = search
+    if origin is not None:
+        config["final"] = origin_of(origin)
     with (
         limited_threads(settings.threads, problem.num_nodes * built.dim),
         joined_ranks(settings.torch_device()) as ranks,
@@ -98,14 +103,14 @@ def fit(
         plan.arrange(problem, built.encoder)
         if on_plan is not None:
             on_plan(plan.reason)
-        training = _Training(problem, built, settings, seed, on_epoch, should_stop, ranks)
+        training = _Training(problem, built, settings, seed, on_epoch, should_stop, ranks, origin)
         if folder is None:
             return training.run(task, data, config)
         if not ranks.first:
             return training.follow(task, data, config)
         place = RunFolder(folder)
         with place.locked():
-            place.prepare(config, force)
+            config = place.prepare(config, force)
             if is_graph(data):
                 keep_graph(place.graph, data)
             result = ranks.from_first(place.read_result)
@@ -129,8 +134,9 @@ class _Training:
         on_epoch: Callable[[EpochReport, TrainingState], None] | None,
         should_stop: Callable[[], bool],
         ranks: Ranks,
+        origin: Run | None,
     ) -> None:
-        self.ranks = ranks
+        self.ranks, self.origin = ranks, origin
         self.problem, self.model, self.settings, self.seed = problem, model, settings, seed
         self.on_epoch, self.should_stop = on_epoch, should_stop
         self.optimizer = build_optimizer_of(model, settings)
@@ -187,7 +193,10 @@ class _Training:
         self.model.eval()
         folder = None if self.folder is None else self.folder.path
         result = _result_of(self.state, self.problem, self.model)
-        if finished and hasattr(self.problem, "finish") and self.problem.finish(self.model):
+        if finished and self.origin is not None:
+            take_over(self.origin, self.model, self.problem)
+            result |= result_of_origin(self.origin)
+        elif finished and task.parts and hasattr(self.problem, "finish") and self.problem.finish(self.model):
             result["metrics"] = {task.parts[0]: evaluate(self.problem, self.model, task.parts[0])}
         run = Run(self.model, task, config, result, self.history, data, self.problem, folder)
         if finished and self.folder is not None:
@@ -236,7 +245,7 @@ def _result_of(state: TrainingState, problem: Problem, model: Model) -> dict[str
     return {
         "finished": False,
         "selection": problem.selection_metric,
-        "metrics": {problem.task.parts[0]: state.best},
+        "metrics": dict.fromkeys(problem.task.parts[:1], state.best),
         "trivial": None,
         "best_epoch": state.best_epoch,
         "epochs": state.epoch,
@@ -249,6 +258,9 @@ def _result_of(state: TrainingState, problem: Problem, model: Model) -> dict[str
 
 def _tested(run: Run) -> dict[str, Any]:
     """The result of a finished run, with the test part, the baselines and warnings."""
+    if not run.task.parts:
+        found = run.result | {"finished": True}
+        return {"of_run": None} | found | {"doubts": [*found["doubts"], *warnings_about(run)]}
     selecting, reported = run.task.parts[0], run.task.parts[-1]
     metrics, skipped = run.problem.baselines(reported)
     tested = {} if reported == selecting else {reported: evaluate(run.problem, run.model, reported)}

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from errno import EDQUOT, EIO, ENOSPC, ESTALE
@@ -12,7 +13,7 @@ import tomli_w
 from filelock import FileLock, Timeout
 
 from h2hgcn.atomic import atomic_write
-from h2hgcn.errors import DamagedRunError, DataError, PlaceError
+from h2hgcn.errors import DamagedRunError, DataError, DataWarning, PlaceError
 from h2hgcn.models.pretrained import read_config
 from h2hgcn.tasks import TASKS
 from h2hgcn.training.older_runs import completed
@@ -28,6 +29,7 @@ _RESULT_KINDS: dict[str, Any] = {
     "seconds": int | float, "parameters": int,
 }  # fmt: skip
 _RESTORE = "restore it, or train again"
+_ELSEWHERE = "choose another folder, or train anew with --force (force=True)"
 # Settings that the result does not depend on.
 _FREE = ("checkpoint_seconds", "workers")
 
@@ -52,6 +54,7 @@ class RunFolder:
         self.tensorboard = self.path / "tensorboard"
         self.index = (self.path / "index.json", self.path / "index.faiss")
         self.search = self.path / ".search"
+        self.final = self.path / "final"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -74,18 +77,24 @@ class RunFolder:
         finally:
             lock.release()
 
-    def prepare(self, config: dict[str, Any], force: bool) -> None:
-        """Makes the folder this run's: a new one, or one where the same run was begun."""
+    def prepare(self, config: dict[str, Any], force: bool) -> dict[str, Any]:
+        """Makes the folder this run's: a new one, or one where the same run was begun, with as many epochs or fewer.
+        Returns the configuration, with the search that had chosen the settings of a run that gets more epochs.
+        """
         self._check_files()
         self._remove_remains()
         if self.config.exists() and not force:
-            self._check_same(config)
-            return
+            return self._continued(config)
         self._clear()
-        with atomic_write(self.config) as file:
-            file.write(b"# Run it again: h2hgcn train --config config.toml --out FOLDER\n")
-            tomli_w.dump(config, file)
+        self._write_config(config)
         shutil.rmtree(self.search, ignore_errors=True)  # its choice is in the configuration now
+        return config
+
+    def _write_config(self, config: dict[str, Any]) -> None:
+        again = "finalize RUN --out FOLDER" if "final" in config else "train --config config.toml --out FOLDER"
+        with atomic_write(self.config) as file:
+            file.write(f"# Run it again: h2hgcn {again}\n".encode())
+            tomli_w.dump(config, file)
 
     def read_config(self) -> dict[str, Any]:
         """The configuration, if it is of this version."""
@@ -177,16 +186,52 @@ class RunFolder:
         if others:
             raise PlaceError(f"{self.path} is not empty and not a run (it holds {others[0]}); choose another folder")
 
-    def _check_same(self, config: dict[str, Any]) -> None:
-        differing = difference(completed(self.read_config()), completed(config))
-        if differing is not None:
-            name, old, new = differing
-            what = f"with other settings ({name} is {old} there and {new} now)"
-            if name == "data.fingerprint":
-                what = "of other data: edges, features, labels or weights are not the same"
+    def _continued(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The configuration of a run that is in the folder; raises if that is another run."""
+        there = self.read_config()
+        differing = difference(completed(there), completed(config))
+        if differing is None:
+            return config
+        name, old, new = differing
+        if name == "training.epochs" and new > old:
+            longer = there | {"training": there["training"] | {"epochs": new}}
+            if difference(completed(longer), completed(config)) is None:
+                return self._lengthened(there, longer)
+        what = f"with other settings ({name} is {old} there and {new} now)"
+        if name == "data.fingerprint":
+            what = "of other data: edges, features, labels or weights are not the same"
+        raise DataError(f"{self.path} holds a run {what}; {_ELSEWHERE}")
+
+    def _lengthened(self, there: dict[str, Any], longer: dict[str, Any]) -> dict[str, Any]:
+        """Gives the run in the folder more epochs, after which it counts as begun; raises if it would not end as if it
+        had had them from the start.
+        """
+        training, result = completed(there)["training"], self.read_result()
+        done, every = len(self.read_history()), training["eval_every"]
+        why = None
+        if training["schedule"] == "cosine":
+            why = "its learning rates (training.schedule=cosine) depend on the number of epochs"
+        elif done == training["epochs"] and done % every:
+            why = f"its last epoch was validated out of turn (training.eval_every={every})"
+        elif result is not None and not self.checkpoint.exists():
+            why = f"{self.checkpoint} is not there"
+        if why is not None:
             raise DataError(
-                f"{self.path} holds a run {what}; choose another folder, or train anew with --force (force=True)"
+                f"{self.path} holds a run of {training['epochs']} epochs that cannot go on to "
+                f"{longer['training']['epochs']}: {why}; {_ELSEWHERE}"
             )
+        if result is not None and result["stopped_early"]:
+            warnings.warn(
+                f"the run in {self.path} stopped early after epoch {result['epochs']} "
+                f"(training.patience={training['patience']}), so it is the same with more epochs",
+                DataWarning,
+                stacklevel=4,
+            )
+            return there
+        for file in (self.result, *self.index):  # before the configuration: a finished run is never of another length
+            file.unlink(missing_ok=True)
+        self._write_config(longer)
+        return longer
 
     def _files(self) -> tuple[Path, ...]:
         """What a run writes, except for the configuration; the result first, which says that the others are whole."""
@@ -232,6 +277,8 @@ def _check_result(result: Any) -> None:
     for name, kind in _RESULT_KINDS.items():
         if name not in result or not isinstance(result[name], kind):
             raise ValueError(f"{name!r} is missing or of another kind")
+    if "of_run" in result:  # a final fit has no metrics
+        return
     kinds = [task.parts for task in TASKS.values()]
     parts = next((parts for parts in kinds if not result["metrics"].keys().isdisjoint(parts)), kinds[0])
     for part in parts:

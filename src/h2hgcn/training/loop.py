@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -58,7 +59,7 @@ def train(
 
     Nothing but the seed, the number of the epoch, the weights and the optimisers' state decides on an epoch.
     """
-    part = problem.task.parts[0]
+    part = next(iter(problem.task.parts), None)
     rates = [group["lr"] for group in optimizer.param_groups]
     device = next(model.parameters()).device
     while not is_over(state, settings) and not ranks.from_first(should_stop):
@@ -70,22 +71,27 @@ def train(
             with torch_seeded(seed, state.epoch, device):
                 random = epoch_random(seed, state.epoch)
                 loss = run_epoch(problem, model, optimizer, settings, problem.batches(random), ranks)
-            due = (state.epoch + 1) % settings.eval_every == 0 or state.epoch + 1 == settings.epochs
-            val = ranks.from_first(lambda: evaluate(problem, model, part)) if due else None
+            due = (state.epoch + 1) % settings.eval_every == 0 or state.epoch + 1 == settings.last_epoch
+            val = None
+            if part is not None and due:
+                val = ranks.from_first(partial(evaluate, problem, model, part))
         state.epoch += 1
+        if part is None:
+            state.best_epoch = state.epoch
         if val is not None:
             state.improve(val, problem.selection_metric, model)
             waited = state.epoch - state.best_epoch
             state.stopped_early = settings.patience is not None and waited >= settings.patience
         seconds = time.perf_counter() - start
         state.seconds += seconds
-        after_epoch(EpochReport(state.epoch, loss, val, settings.lr * factor, seconds, problem.selection_metric, part))
+        rate = settings.lr * factor
+        after_epoch(EpochReport(state.epoch, loss, val, rate, seconds, problem.selection_metric, part or "val"))
     for group, rate in zip(optimizer.param_groups, rates, strict=True):
         group["lr"] = rate
 
 
 def is_over(state: TrainingState, settings: TrainingSettings) -> bool:
-    return state.stopped_early or state.epoch >= settings.epochs
+    return state.stopped_early or state.epoch >= settings.last_epoch
 
 
 def evaluate(problem: Problem, model: Model, part: str) -> Metrics:

@@ -37,6 +37,8 @@ _PARTS = (("val", "validation"), ("test", "test"))
 def warnings_about(run: "Run") -> list[str]:
     """Warnings about a finished run whose ``result`` has metrics and baselines; most serious first."""
     result = run.result
+    if not result["metrics"]:  # nothing was held out to measure anything on
+        return [*_collapse(run), *getattr(run.problem, "notes", ())]
     found = [
         *_better_baseline(result, run.problem),
         *_collapse(run),

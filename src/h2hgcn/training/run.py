@@ -25,6 +25,7 @@ from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.tensor_files import write_tensors
 from h2hgcn.training.artifacts import coordinates_of, ids_of, write_points, write_report_of
+from h2hgcn.training.building import EncoderFactory
 from h2hgcn.training.chosen_graphs import chosen_graphs
 from h2hgcn.training.description import settings_from
 from h2hgcn.training.folder import RunFolder, metrics_line
@@ -72,7 +73,7 @@ class Run:
 
     ``metrics`` has ``"val"`` and ``"test"``, or the other ``parts`` of its task, ``history`` one entry an epoch,
     ``config`` what ``config.toml`` holds, ``result`` what ``result.json`` holds. A run that was interrupted has no test
-    metrics, and ``finished`` is False.
+    metrics, and ``finished`` is False. ``final`` is its final fit on all data, if there is one.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Run:
         self.data = data
         self.folder = folder
         self._problem = problem
+        self._final: Run | None = None
 
     def __repr__(self) -> str:
         shares = ", ".join(
@@ -102,7 +104,8 @@ class Run:
             if metrics
         )
         place = "" if self.folder is None else f", in {self.folder}"
-        return f"Run({self.config['model']['name']} for {self.task.name}: {shares or 'no epoch yet'}{place})"
+        shares = shares or ("no epoch yet" if self.task.parts else "final fit, nothing held out")
+        return f"Run({self.config['model']['name']} for {self.task.name}: {shares}{place})"
 
     @property
     def finished(self) -> bool:
@@ -188,9 +191,46 @@ class Run:
 
     def _checked_part(self, part: str | None) -> str:
         parts: tuple[str, ...] = self.task.parts
+        if not parts:
+            raise DataError("nothing was held out of a final fit; result['of_run'] has the metrics of its run")
         if part is not None and part not in parts:
             raise DataError(f"part={part!r} is not known; use {' or '.join(map(repr, parts))}")
         return parts[-1] if part is None else part
+
+    def finalize(
+        self, out: str | Path | None = None, *, model: EncoderFactory | None = None, force: bool = False
+    ) -> "Run":
+        """Trains the settings of this run again on all of its data, for as many epochs as were best, and returns that.
+
+        All edges, labels or graphs are trained on, so the final fit has no metrics. What was fitted on validation data
+        after training (neighborhood and feature terms) is taken over.
+
+        Args:
+            out: Its folder, by default ``final`` in the folder of this run, where ``final`` and the command line find
+                it. If it was begun there, it is resumed or loaded. A run in memory is finalized in memory.
+            model: Makes the encoder from a number of features, if it has something of your own.
+            force: Whether a final fit that is there is trained again. One of earlier weights of this run always is.
+        """
+        from h2hgcn.training.final import finalize  # which needs this module
+
+        final = finalize(self, out, model=model, force=force)
+        if out is None or Path(out) == self.final_folder:
+            self._final = final
+        return final
+
+    @property
+    def final(self) -> "Run | None":
+        """The final fit of this run, see ``finalize``; None if there is none that is finished and of these weights."""
+        from h2hgcn.training.final import load_final  # which needs this module
+
+        if self._final is None:
+            self._final = load_final(self)[0]
+        return self._final
+
+    @property
+    def final_folder(self) -> Path | None:
+        """Where the final fit is kept; None for a run in memory."""
+        return None if self.folder is None else RunFolder(self.folder).final
 
     def predict(self, what: Any = None, data: Any = None) -> Tensor:
         """Probabilities: of links for pairs ``(k, 2)`` of nodes, of classes for nodes, of classes for graphs.

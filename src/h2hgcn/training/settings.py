@@ -31,6 +31,7 @@ class TrainingSettings:
 
     Args:
         epochs: The largest number of passes over the training data.
+        stop_after: Stop after so many epochs, at the learning rates of a run of all ``epochs``; None trains all.
         patience: Stop after so many epochs without a better validation metric; None never does.
         eval_every: Epochs from one look at the validation data to the next.
         lr, weight_decay: Of Adam, for all that is not on a manifold.
@@ -56,6 +57,7 @@ class TrainingSettings:
     """
 
     epochs: int = 500
+    stop_after: int | None = None
     patience: int | None = 100
     eval_every: int = 1
     lr: float = 0.01
@@ -80,7 +82,7 @@ class TrainingSettings:
         conform(self, "[training]")
         counts = ("epochs", "eval_every", "decay_every")
         require(self, "training", counts, lambda n: n >= 1, "must be at least 1")
-        require(self, "training", ("patience",), lambda n: n >= 1, f"must be at least 1, or {NONE!r}")
+        require(self, "training", ("patience", "stop_after"), lambda n: n >= 1, f"must be at least 1, or {NONE!r}")
         rule = f"must lie between 1 and {_MOST_THREADS}, or be {NONE!r}"
         require(self, "training", ("threads",), lambda n: 1 <= n <= _MOST_THREADS, rule)
         rates = ("lr", "stiefel_lr", "vector_lr", "clip_norm", "lr_decay")
@@ -92,6 +94,11 @@ class TrainingSettings:
         fits = {"auto", "full"}
         require(self, "training", ("batch_size",), lambda n: n in fits or n >= 1, "must be at least 1, auto or full")
         self.fanout_numbers()
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch after which training is over, unless it stops early."""
+        return self.epochs if self.stop_after is None else min(self.epochs, self.stop_after)
 
     def fanout_numbers(self) -> tuple[int, ...] | None:
         """The numbers of ``fanout``."""
