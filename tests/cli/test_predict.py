@@ -134,9 +134,15 @@ def test_a_screen_of_many_rows(run, trained):
         (["lp", "none.csv"], "none.csv does not exist"),
         (["lp", "one.csv"], "one.csv has one column; a pair needs two nodes"),
         (["lp", "bad.csv"], "bad.csv, line 3: there is no node 'zz'; ids go from n00 to n39"),
-        (["lp", "head.csv"], "head.csv, line 1: there is no node 'who'"),
-        (["nc", "bad.csv", "--edges", "new.csv", "--features", "newx.csv"], "there is no node 'n03'"),
-        (["gc", "bad.csv"], "there is no graph 'source'; ids go from 0 to 39"),
+        (
+            ["lp", "head.csv"],
+            "head.csv, line 1: there are no nodes 'who', 'whom'; ids go from n00 to n39; if the line is a header",
+        ),
+        (
+            ["nc", "bad.csv", "--edges", "new.csv", "--features", "newx.csv"],
+            "there is no node 'n03'; did you mean 'n01'?",
+        ),
+        (["gc", "bad.csv"], "there are no graphs 'source', 'n01', 'n03'; ids go from 0 to 39"),
         (["gc", "bad.csv", "--edges", "new.csv"], "leave the file out"),
         (["gc", "--edges", "new.csv", "--features", "newx.csv"], "the model was trained with 5"),
         (["nc", "--features", "newx.csv"], "--features: only with --edges"),

@@ -193,6 +193,12 @@ class Run:
         if self.task.name == "lp":
             if numbers.dim() != 2 or numbers.shape[1] != 2:
                 raise DataError(f"pairs of nodes have the shape (k, 2), not {tuple(numbers.shape)}")
+            alone = (numbers[:, 0] == numbers[:, 1]).nonzero()
+            if len(alone):
+                raise DataError(
+                    f"pair {int(alone[0]) + 1} is the node {np.asarray(what)[int(alone[0])][0]} with itself; a link joins "
+                    "two nodes: leave the pair out"
+                )
             if data is None:
                 return self.link_logits(numbers.numpy()).sigmoid()
             return link_probabilities(self.model, points, numbers, data).cpu()

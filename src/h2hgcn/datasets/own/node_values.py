@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from h2hgcn.datasets.own.ids import closest_id
 from h2hgcn.datasets.own.tables import Ids, shown
 from h2hgcn.errors import DataError
 
@@ -46,9 +47,11 @@ def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes
     found = ids[order][places] == nodes if len(ids) else np.zeros(len(nodes), dtype=bool)
     strangers = np.flatnonzero(~np.isin(ids, nodes))
     if len(strangers) and unlinked == "error":
+        near = closest_id(ids[strangers[0]], nodes)
+        meant = "" if near is None else f"; did you mean {near!r}? Else"
         raise DataError(
             f"{values.where(int(strangers[0]))}: {shown(ids[strangers[0]])} has {what}, but no edge"
-            f"{and_more(len(strangers))}; pass unlinked='keep' (--unlinked keep) to have such nodes without edges, "
+            f"{and_more(len(strangers))}{meant or ';'} pass unlinked='keep' (--unlinked keep) to have such nodes without edges, "
             "or 'drop'"
         )
     if len(strangers):
