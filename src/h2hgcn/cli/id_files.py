@@ -21,8 +21,8 @@ def read_pairs(path: Path, known: Any) -> list[list[Any]]:
     alone = next((row for row, (a, b) in enumerate(zip(sources, targets, strict=True)) if a == b), None)
     if alone is not None:
         raise DataError(
-            f"{table.where(alone)}: the pair is the node {sources[alone]!r} with itself; a link joins two nodes: leave the "
-            "row out"
+            f"{table.where(alone)}: the pair is the node {sources[alone]!r} with itself; leave the row out, since "
+            "a link joins two nodes"
         )
     return [sources, targets]
 

@@ -36,6 +36,8 @@ from h2hgcn.training.threads import limited_threads
 if TYPE_CHECKING:
     import pandas
 
+    from h2hgcn.training.new_nodes import ExtendedRun
+
 
 _NO_DATA = "the run does not hold its data; pass them: load_run(folder, data=...)"
 
@@ -196,8 +198,8 @@ class Run:
             alone = (numbers[:, 0] == numbers[:, 1]).nonzero()
             if len(alone):
                 raise DataError(
-                    f"pair {int(alone[0]) + 1} is the node {np.asarray(what)[int(alone[0])][0]} with itself; a link joins "
-                    "two nodes: leave the pair out"
+                    f"pair {int(alone[0]) + 1} is the node {np.asarray(what)[int(alone[0])][0]} with itself; leave it "
+                    "out, since a link joins two nodes"
                 )
             if data is None:
                 return self.link_logits(numbers.numpy()).sigmoid()
@@ -233,8 +235,7 @@ class Run:
             )
         ids, names = NodeNames(data).ids, NodeNames(self.data)
         known = names.known(ids) if has_ids or len(ids) >= len(names.ids) else np.full(len(ids), -1)
-        by_features = getattr(self.model.encoder, "config", {}).get("use_features", True)
-        by_features = by_features and not getattr(data, "structural", False)
+        by_features = self.places_by_features(data)
         lost = np.flatnonzero(known < 0)
         if len(lost) and not by_features:
             lost = lost[~reached_from(data.edge_index, known >= 0)[lost]]
@@ -244,6 +245,32 @@ class Run:
                 "gives it a place; check its id, add its edges, or train with features"
             )
         return torch.from_numpy(known)
+
+    def places_by_features(self, data: Any) -> bool:
+        """Whether features, not made from the graph, give a node its place, even if no edge does."""
+        uses = getattr(self.model.encoder, "config", {}).get("use_features", True)
+        return uses and not getattr(data, "structural", False)
+
+    def with_new(
+        self,
+        edges: Any = None,
+        features: Any = None,
+        *,
+        weights: Any = None,
+        columns: tuple[str, str] | None = None,
+        header: bool | None = None,
+    ) -> "ExtendedRun":
+        """This run on its own graph joined with new nodes and edges, to predict and recommend links of new nodes.
+
+        ``edges`` are those of new nodes, with each other and with nodes of the run, and ``features`` have a row for
+        each new node; both are anything that ``load_graph`` takes, and so are ``weights``, ``columns`` and ``header``.
+        Nodes are matched by their ids. New nodes of a model with features may go without edges.
+
+        >>> run.with_new([("zoe", "ann")], {"zoe": [1.0, 0.5]}).recommend("zoe")
+        """
+        from h2hgcn.training.new_nodes import extended_run  # which needs this module
+
+        return extended_run(self, edges, features, weights, columns, header)
 
     def check_fits(self, data: Any) -> None:
         """Raises unless points of another graph can be computed: by its kind, and by the names of its features."""

@@ -17,7 +17,10 @@ Unlinked = Literal["error", "keep", "drop"]
 
 @dataclass
 class NodeValues:
-    """Values of nodes: in rows that belong to ``ids``, or, without ids, to the nodes 0, 1, 2, ..."""
+    """Values of nodes: in rows that belong to ``ids``, or, without ids, to the nodes 0, 1, 2, ...
+
+    With ``sparse``, nodes without a row have zeros. ``parts`` are the parts of a split that came with labels.
+    """
 
     values: Any
     origin: str
@@ -25,6 +28,8 @@ class NodeValues:
     ids: Ids | None = None
     names: list[str] | None = None
     notes: list[str] = field(default_factory=list)
+    sparse: bool = False
+    parts: list[str | None] | None = None
 
 
 def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes: list[str]) -> NDArray[np.int64]:
@@ -51,8 +56,8 @@ def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes
         meant = "" if near is None else f"; did you mean {near!r}? Else"
         raise DataError(
             f"{values.where(int(strangers[0]))}: {shown(ids[strangers[0]])} has {what}, but no edge"
-            f"{and_more(len(strangers))}{meant or ';'} pass unlinked='keep' (--unlinked keep) to have such nodes without edges, "
-            "or 'drop'"
+            f"{and_more(len(strangers))}{meant or ';'} pass unlinked='keep' (--unlinked keep) to have such nodes "
+            "without edges, or 'drop'"
         )
     if len(strangers):
         notes.append(f"{len(strangers)} nodes with {what} but no edge were dropped")

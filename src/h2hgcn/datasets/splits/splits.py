@@ -14,7 +14,7 @@ from h2hgcn.datasets.splits.pairs import Pairs, PairSpace
 from h2hgcn.errors import DataError
 
 Protocol = Literal["clean", "legacy"]
-NodeProtocol = Literal["clean", "legacy", "planetoid"]
+NodeProtocol = Literal["clean", "legacy", "planetoid", "given"]
 Indices = NDArray[np.int64]
 
 
