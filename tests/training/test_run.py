@@ -106,6 +106,7 @@ def test_a_graph_with_other_nodes(classes, links):
     [
         ([["n0", "m1"]], "there is no node 'm1'; ids go from n0 to n9"),
         ([[0, 1]], r"there are no nodes '0' \(did you mean 'n0'\?\), '1'"),
+        ([["n0", "n1"], ["n2", "n2"]], "pair 2 is the node n2 with itself; leave it out"),
         (["n0", "n1"], r"shape \(k, 2\), not \(2,\)"),
         ([["n0", "n1", "n2"]], r"not \(1, 3\)"),
         ([["n0", "n1"], ["n2"]], "lists of different lengths"),

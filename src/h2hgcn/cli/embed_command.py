@@ -31,7 +31,11 @@ def embed(
     out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz, .csv, or .npy for points alone.")],
     coordinates: Annotated[
         str | None,
-        typer.Option(help="lorentz, poincare or klein; of Euclidean models euclidean.", show_default="of the model"),
+        typer.Option(
+            help="lorentz, poincare, klein or tangent (at the origin, for Euclidean methods); of Euclidean models "
+            "euclidean.",
+            show_default="of the model",
+        ),
     ] = None,
     new_edges: NewEdges = None,
     new_features: NewFeatures = None,

@@ -48,7 +48,7 @@ def recommend(
 
     Examples: h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --node 7 -k 5;
     h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --all --out links.parquet;
-    h2hgcn recommend runs/my-lp-h2h-gcn-seed0 --node zoe --new-edges zoe.csv
+    h2hgcn recommend runs/my-nc-h2h-gcn-seed0 --node new1 --new-edges new.csv
     """
     if (node is not None) + (nodes is not None) + all_nodes != 1:
         raise DataError("say whose links: --node ID, --nodes FILE or --all, one of these")

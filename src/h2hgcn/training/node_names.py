@@ -26,30 +26,30 @@ class NodeNames:
         if len(twice):
             raise DataError(f"node_ids names {twice[0]} more than once; give each node an id of its own")
 
-    def numbers(self, ids: Any, where: str = "the nodes") -> NDArray[np.int64]:
+    def numbers(self, ids: Any) -> NDArray[np.int64]:
         """The numbers of nodes that are named by id."""
         try:
             wanted = np.asarray(ids)
         except ValueError:
-            raise DataError(f"{where} are lists of different lengths; give one id after the other, or pairs") from None
+            raise DataError("the nodes are lists of different lengths; give one id after the other, or pairs") from None
         if not wanted.size:
             return np.zeros(wanted.shape, dtype=np.int64)
         if self.ids.dtype.kind == "U":
             wanted = wanted.astype(np.str_)
         if not len(self.ids):
-            raise DataError(f"{where}: the graph has no nodes")
+            raise DataError("the graph has no nodes")
         if self.ids.dtype.kind != "U" and wanted.dtype.kind not in "iu":
             given = wanted.ravel().tolist()
             integers = [_as_integer(one) for one in given]
             strange = [one for one, integer in zip(given, integers, strict=True) if integer is None]
             if strange:
-                raise DataError(f"{where}: {unknown_nodes(strange, self.ids)}")
+                raise DataError(unknown_nodes(strange, self.ids))
             wanted = np.array(integers).reshape(wanted.shape)
         ordered = self.ids[self._order]
         places = np.searchsorted(ordered, wanted.ravel()).clip(max=len(ordered) - 1)
         unknown = ordered[places] != wanted.ravel()
         if unknown.any():
-            raise DataError(f"{where}: {unknown_nodes(wanted.ravel()[unknown].tolist(), self.ids)}")
+            raise DataError(unknown_nodes(wanted.ravel()[unknown].tolist(), self.ids))
         return self._order[places].reshape(wanted.shape)
 
     def known(self, ids: NDArray[Any]) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from h2hgcn.datasets.graph_file import is_graph, keep_graph
 from h2hgcn.embeddings import recommend_links
+from h2hgcn.embeddings.coordinates import convert
 from h2hgcn.embeddings.neighbors import Direction, Rank, as_links, check_direction
 from h2hgcn.errors import DataError
 from h2hgcn.layers.node_vectors import node_vectors_of
@@ -24,7 +25,7 @@ from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_prob
 from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.tensor_files import write_tensors
-from h2hgcn.training.artifacts import coordinates_of, ids_of, write_points, write_report_of
+from h2hgcn.training.artifacts import coordinates_of, ids_of, labels_of, write_points, write_report_of
 from h2hgcn.training.chosen_graphs import chosen_graphs
 from h2hgcn.training.description import settings_from
 from h2hgcn.training.folder import RunFolder, metrics_line
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
     from h2hgcn.training.new_nodes import ExtendedRun
 
+
+# Columns of a split that name nodes or graphs.
+_NAMING = ("source", "target", "node", "graph")
 
 _NO_DATA = "the run does not hold its data; pass them: load_run(folder, data=...)"
 
@@ -151,12 +155,36 @@ class Run:
             raise DataError(_NO_DATA)
         return ids_of(self.data)
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """The embeddings as a DataFrame: node ids as its index, a column for each coordinate (``x0`` is time)."""
-        first = 0 if coordinates_of(self.model.encoder) == "lorentz" else 1
-        names = [f"x{first + k}" for k in range(self.embeddings.shape[1])]
+    def to_pandas(self, coordinates: str | None = None) -> "pandas.DataFrame":
+        """The embeddings as a DataFrame: node ids as its index, a column for each coordinate (``x0`` is time).
+
+        ``coordinates`` are ``"lorentz"``, ``"poincare"``, ``"klein"`` or ``"tangent"``, the tangent space at the
+        origin, whose vectors scikit-learn can work with; of Euclidean models ``"euclidean"``. None leaves the points in
+        those of the model.
+        """
+        space = coordinates_of(self.model.encoder)
+        points = self.embeddings.numpy() if coordinates is None else convert(self.embeddings, coordinates, space)
+        first = 0 if (coordinates or space) == "lorentz" else 1
+        names = [f"x{first + k}" for k in range(points.shape[1])]
         pandas = _pandas()
-        return pandas.DataFrame(self.embeddings.numpy(), pandas.Index(self.nodes.tolist(), name="id"), names)
+        return pandas.DataFrame(points, pandas.Index(self.nodes.tolist(), name="id"), names)
+
+    def split_table(self) -> dict[str, NDArray[Any]]:
+        """The split as columns: of links ``source``, ``target``, ``split`` and ``label`` (1, or 0 for a pair without a
+        link), of nodes ``node``, ``label`` and ``split``, of graphs ``graph``, ``label`` and ``split``.
+
+        ``pandas.DataFrame(run.split_table())`` is a DataFrame of it.
+        """
+        split = self.problem.split
+        if split is None:
+            raise DataError(f"the task {self.task.name} holds nothing out, so there is no split")
+        table: dict[str, NDArray[Any]] = split.table()
+        named = {name: self.nodes[column] if name in _NAMING else column for name, column in table.items()}
+        if "label" in table:
+            return named
+        item = next(iter(table))
+        labels = np.array(labels_of(self, self.data), dtype=object)[table[item]]
+        return {item: named[item], "label": labels, "split": named["split"]}
 
     @property
     def links(self) -> Tensor:
