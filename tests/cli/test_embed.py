@@ -8,7 +8,7 @@ from h2hgcn.embeddings.coordinates import lorentz_tensor
 from h2hgcn.training import load_run
 
 
-@pytest.mark.parametrize("coordinates", ["lorentz", "poincare", "klein"])
+@pytest.mark.parametrize("coordinates", ["lorentz", "poincare", "klein", "tangent"])
 @pytest.mark.parametrize("suffix", ["parquet", "npz", "csv"])
 def test_points_come_back_with_the_ids_and_labels_of_their_nodes(run, trained, tmp_path, suffix, coordinates):
     result = run("embed", trained / "nc", "--out", f"e.{suffix}", "--coordinates", coordinates)

@@ -121,6 +121,31 @@ def test_output_files(run, trained, tmp_path, name, read):
     assert run(*command, "--force").returncode == 0
 
 
+@pytest.mark.parametrize(("name", "classes"), [("nc", ["blue", "green", "red"]), ("gc", ["0", "1"])])
+@pytest.mark.parametrize(("file", "read"), [("c.csv", pyarrow.csv.read_csv), ("c.parquet", pyarrow.parquet.read_table)])
+def test_output_files_have_the_probability_of_every_class(run, trained, shapes, tmp_path, name, classes, file, read):
+    assert run("predict", trained / name, "--out", file).returncode == 0
+    table = read(tmp_path / file)
+    assert table.column_names[1:] == ["class", "probability", *(f"p({one})" for one in classes)]
+    rows = json.loads(run("predict", trained / name, "--json").stdout)
+    assert list(rows[0]) == table.column_names
+    assert [row["probability"] for row in rows] == pytest.approx(table["probability"].to_pylist(), abs=1e-5)
+    for row in table.to_pylist():
+        chances = [row[f"p({one})"] for one in classes]
+        assert sum(chances) == pytest.approx(1)
+        assert row["probability"] == pytest.approx(max(chances))
+
+
+def test_several_unknown_ids_are_named_with_similar_ones(run, trained, tmp_path):
+    (tmp_path / "p.csv").write_text("source,target\nn01,N02\nm03,n 4\nxyz,n05\nuvw,n05\nm03,n06\n")
+    result = run("predict", trained / "lp", "p.csv")
+    assert result.returncode == 2
+    assert (
+        "p.csv, line 2: there are no nodes 'N02' (did you mean 'n02'?), 'm03' (did you mean 'n03'?), 'n 4' (did you "
+        "mean 'n34'?) and 2 more" in result.stderr
+    )
+
+
 def test_a_screen_of_many_rows(run, trained):
     result = run("predict", trained / "nc")
     assert len(result.stdout.splitlines()) == 21
@@ -134,9 +159,15 @@ def test_a_screen_of_many_rows(run, trained):
         (["lp", "none.csv"], "none.csv does not exist"),
         (["lp", "one.csv"], "one.csv has one column; a pair needs two nodes"),
         (["lp", "bad.csv"], "bad.csv, line 3: there is no node 'zz'; ids go from n00 to n39"),
-        (["lp", "head.csv"], "head.csv, line 1: there is no node 'who'"),
-        (["nc", "bad.csv", "--edges", "new.csv", "--features", "newx.csv"], "there is no node 'n03'"),
-        (["gc", "bad.csv"], "there is no graph 'source'; ids go from 0 to 39"),
+        (
+            ["lp", "head.csv"],
+            "head.csv, line 1: there are no nodes 'who', 'whom'; ids go from n00 to n39; if the line is a header",
+        ),
+        (
+            ["nc", "bad.csv", "--edges", "new.csv", "--features", "newx.csv"],
+            "there is no node 'n03'; did you mean 'n02'?",
+        ),
+        (["gc", "bad.csv"], "there are no graphs 'source', 'n01', 'n03'; ids go from 0 to 39"),
         (["gc", "bad.csv", "--edges", "new.csv"], "leave the file out"),
         (["gc", "--edges", "new.csv", "--features", "newx.csv"], "the model was trained with 5"),
         (["nc", "--features", "newx.csv"], "--features: only with --edges"),
@@ -145,6 +176,7 @@ def test_a_screen_of_many_rows(run, trained):
         (["nc", "--edges", "new.csv", "--features", "order.csv"], "the features of new are size, age, height"),
         (["nc", "--edges", "none.csv"], "none.csv does not exist"),
         (["nc", "--edges", "cora"], "that is a named dataset"),
+        (["lp", "self.csv"], "self.csv, line 3: the pair is the node 'n03' with itself; leave the row out"),
         (["lp", "pairs.csv", "--out", "s.txt"], "tables are written as .csv or .parquet"),
         (["lp", "pairs.csv", "--out", "."], "is a folder"),
     ],
@@ -153,6 +185,7 @@ def test_a_mistake_is_a_message_and_exit_code_2(run, files, trained, shapes, arg
     (files / "one.csv").write_text("id\nn01\n")
     (files / "bad.csv").write_text("source,target\nn01,n02\nn03,zz\n")
     (files / "head.csv").write_text("who,whom\n")
+    (files / "self.csv").write_text("source,target\nn01,n02\nn03,n03\n")
     (files / "order.csv").write_text("id,size,age,height\nn01,1,2,3\nn02,1,2,3\nnew1,1,2,3\nnew2,1,2,3\n")
     before = sorted(files.rglob("*"))
     result = run("predict", trained / arguments[0], *arguments[1:])

@@ -37,7 +37,7 @@ def test_some_nodes_and_all(run, trained, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["lp", "--node", "zz"], "there is no node zz in the graph"),
+        (["lp", "--node", "zz"], "there is no node 'zz'; ids go from n00 to n39"),
         (["lp", "--node", "n10", "-k", "36"], "there are 35 nodes that it is not linked to"),
         (["lp", "--node", "n10", "-k", "0"], "'-k'"),
         (["lp"], "--node ID, --nodes FILE or --all, one of these"),

@@ -17,6 +17,8 @@ def folder(files):
         path.write_text(re.sub("|".join(NAMES), lambda match: NAMES[match[0]], path.read_text()))
     (files / "nodes.csv").write_text("ann\nbob\n")
     (files / "newpairs.csv").write_text("ann,zoe\nzoe,yan\n")
+    (files / "zoe.csv").write_text("source,target\nzoe,ann\nyan,zoe\n")
+    (files / "zoex.csv").write_text("id,height,age,size\nzoe,0.1,0.2,0.3\nyan,-1,0,2\n")
     (toml,) = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
     (files / "my.toml").write_text(toml)
     return files

@@ -185,6 +185,12 @@ def test_what_is_no_converted_graph_is_not_replaced(tmp_path):
         ),
         ("edges", lambda text: text.split("\n")[0] + "\n", "has no rows"),
         ("labels", lambda text: text.replace("\n", ",1\n"), "3 columns"),
+        (
+            "labels",
+            lambda text: text.replace("\n", ",test\n").replace("label,test", "label,split"),
+            "has a column 'split'",
+        ),
+        ("features", lambda _: "id,feature,value\n1,red,2\n", "sparse features"),
     ],
 )
 def test_files_that_cannot_be_right_are_refused(tmp_path, what, edit, message):

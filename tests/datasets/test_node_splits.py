@@ -122,3 +122,14 @@ def test_bad_graphs_and_options():
         split_nodes(graph_of([0, 1]), 0.4, 0.55)
     with pytest.raises(DataError, match="'clean', 'legacy', 'planetoid'"):
         split_nodes(graph_of([0, 1]), protocol="other")
+
+
+def test_a_given_split_is_that_of_the_masks():
+    masks = {f"{part}_mask": torch.arange(9) % 3 == k for k, part in enumerate(("train", "val", "test"))}
+    split = split_nodes(graph_of([0, 1, 2] * 3, **masks), protocol="given")
+    assert (split.train.tolist(), split.val.tolist(), split.test.tolist()) == ([0, 3, 6], [1, 4, 7], [2, 5, 8])
+    assert split.protocol == "given"
+    assert split.table()["node"].tolist() == [0, 3, 6, 1, 4, 7, 2, 5, 8]
+    assert split.table()["split"].tolist() == ["train"] * 3 + ["val"] * 3 + ["test"] * 3
+    with pytest.raises(DataError, match="came without train_mask, val_mask and test_mask; give labels with a column"):
+        split_nodes(graph_of([0, 1, 2]), protocol="given")

@@ -150,3 +150,70 @@ def test_many_columns_take_no_longer_than_their_number(tmp_path, edges):
     start = time.perf_counter()
     assert load_graph(edges, write(tmp_path / "f.csv", f"id,{names}\n{rows}")).x.shape == (3, 10_000)
     assert time.perf_counter() - start < 30  # it takes two seconds; rebuilding the names for each took minutes
+
+
+def test_sparse_features_as_a_long_table(tmp_path, edges):
+    text = "id,feature,value\na,red,1\nb,blue,2.5\nb,red,-1\n"
+    dense = torch.tensor([[0, 1], [2.5, -1], [0, 0]])
+    table = {"Value": [1, 2.5, -1], "node": ["a", "b", "b"], "Feature": ["red", "blue", "red"]}
+    pq.write_table(pa.table(table), tmp_path / "f.parquet")
+    for features in (write(tmp_path / "f.csv", text), tmp_path / "f.parquet", pa.table(table)):
+        graph = load_graph(edges, features)
+        assert graph.x.is_sparse
+        assert torch.equal(graph.x.to_dense(), dense)
+        assert graph.feature_names == ["blue", "red"]
+    assert (
+        f"1 of 3 nodes have no row in {tmp_path / 'f.csv'}; their features are 0"
+        in load_graph(edges, tmp_path / "f.csv").notes
+    )
+
+
+def test_features_by_number_in_a_long_table(tmp_path):
+    edges = write(tmp_path / "e.csv", "0,1\n1,2\n")
+    graph = load_graph(edges, write(tmp_path / "f.csv", "id,feature,value\n2,10,1\n0,9,3\n1,10,4\n"))
+    assert graph.feature_names == ["9", "10"]
+    assert graph.x.to_dense().tolist() == [[3, 0], [0, 4], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,red,1\nb,red,2\na,red,3\n", "f.csv, line 4: the feature 'red' of 'a' comes a second time; keep one row"),
+        ("a,red,1\nb,,2\n", "f.csv, line 3: no feature; give every row one"),
+        ("a,red,1\n,red,2\n", "f.csv, line 3: no node id"),
+        ("a,red,1\nb,red,much\n", "f.csv, line 3: column 'value' holds 'much', which is not a number"),
+        ("a,red,1\nb,red,\n", "f.csv, line 3: no finite number in column 'value'"),
+        ("a,red,1\nb,red,1\nB1,red,1\nB1,blue,1\n", "f.csv, line 4: 'B1' has features, but no edge; did you mean 'b'"),
+    ],
+)
+def test_long_tables_that_cannot_be_read(tmp_path, edges, text, message):
+    with pytest.raises(DataError, match=message):
+        load_graph(edges, write(tmp_path / "f.csv", f"id,feature,value\n{text}"))
+
+
+def test_a_split_beside_labels(tmp_path, edges):
+    text = "id{0}label{0}split\nc{0}x{0}test\na{0}y{0} Train\nb{0}x{0}validation\n"
+    table = {"split": ["test", None, "valid"], "label": ["x", "y", "x"], "id": ["c", "a", "b"]}
+    expected = {"train_mask": [True, False, False], "val_mask": [False, True, False], "test_mask": [False, False, True]}
+    sources = [write(tmp_path / f"y{k}.csv", text.format(mark)) for k, mark in enumerate((",", "\t", ";"))]
+    for labels in sources:
+        graph = load_graph(edges, labels=labels)
+        assert {name: graph[name].tolist() for name in expected} == expected
+        assert graph.y.tolist() == [1, 0, 0]
+    unused = load_graph(edges, labels=pa.table(table))
+    assert {name: unused[name].tolist() for name in expected} == {**expected, "train_mask": [False] * 3}
+    assert "taken for the split of nodes: 0 train, 1 val, 1 test" in unused.notes[-1]
+
+
+def test_a_column_of_labels_may_be_called_split(tmp_path, edges):
+    graph = load_graph(edges, labels=write(tmp_path / "y.csv", "id,split\na,x\nb,y\nc,x\n"))
+    assert graph.y.tolist() == [0, 1, 0]
+    assert "train_mask" not in graph
+
+
+def test_similar_ids_of_nodes_without_edges(tmp_path):
+    edges = write(tmp_path / "e.csv", "acme-corp,bolt\nbolt,cog\n")
+    with pytest.raises(
+        DataError, match=r"'Acme' has a label, but no edge; did you mean 'acme-corp'\? Else pass unlinked"
+    ):
+        load_graph(edges, labels={"Acme": 1, "bolt": 0})

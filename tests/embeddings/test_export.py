@@ -53,7 +53,7 @@ def test_any_text_survives(tmp_path, ending, ids, labels):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("coordinates", ["poincare", "klein"])
+@pytest.mark.parametrize("coordinates", ["poincare", "klein", "tangent"])
 def test_other_coordinates_lead_back(tmp_path, ending, coordinates):
     path = write_embeddings(tmp_path / f"points.{ending}", sample(), range(4), coordinates=coordinates)
     found = read_embeddings(path, coordinates)
@@ -155,7 +155,7 @@ def test_coordinates_that_contradict_the_file(tmp_path):
 def test_coordinates_of_another_space_are_told_their_names():
     with pytest.raises(DataError, match="euclidean points have no poincare coordinates; theirs are called euclidean"):
         convert(np.zeros((2, 2)), "poincare", "euclidean")
-    with pytest.raises(DataError, match="theirs are called lorentz, poincare and klein"):
+    with pytest.raises(DataError, match="theirs are called lorentz, poincare, klein and tangent"):
         convert(np.array([[1.0, 0.0]]), "euclidean")
 
 

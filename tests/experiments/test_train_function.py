@@ -252,3 +252,68 @@ def test_what_is_wrong_is_said(data, options, message, tmp_path, monkeypatch):
         h2hgcn.train(data, **options)
     assert message in str(error.value)
     assert not list(tmp_path.iterdir())
+
+
+def masked(**options):
+    y = torch.arange(40) % 3
+    masks = {f"{part}_mask": torch.arange(40) % 4 == k for k, part in enumerate(("train", "val", "test"))}
+    return Data(edge_index=to_undirected(edge_index()), num_nodes=40, x=torch.randn(40, 3), y=y, **masks | options)
+
+
+def nodes_of(run):
+    return {part: getattr(run.problem.split, part).tolist() for part in ("train", "val", "test")}
+
+
+def test_the_split_that_a_graph_brings_along(tmp_path):
+    """As masks, in an NPZ file or beside labels; another one can be asked for."""
+    graph = masked()
+    expected = {part: list(range(k, 40, 4)) for k, part in enumerate(("train", "val", "test"))}
+    run = h2hgcn.train(graph, "nc", search="none", **QUICK)
+    assert run.config["task"]["protocol"] == "given"
+    assert nodes_of(run) == expected
+    clean = h2hgcn.train(graph, "nc", search="none", protocol="clean", **QUICK)
+    assert clean.config["task"]["protocol"] == "clean"
+    assert nodes_of(clean) != expected
+    arrays = {name: graph[name].numpy() for name in ("edge_index", "x", "y", "train_mask", "val_mask", "test_mask")}
+    np.savez(tmp_path / "g.npz", **arrays)
+    assert nodes_of(h2hgcn.train(tmp_path / "g.npz", "nc", search="none", **QUICK)) == expected
+    parts = ["train", "val", "test", ""]
+    rows = "".join(f"{k} {k % 3} {parts[k % 4] or '-'}\n" for k in range(40) if k % 4 < 3)
+    (tmp_path / "y.txt").write_text(f"id label split\n{rows}")
+    assert (
+        nodes_of(h2hgcn.train(csv(tmp_path / "e.csv"), "nc", labels=tmp_path / "y.txt", search="none", **QUICK))
+        == expected
+    )
+    labels = frame([(k, k % 3, parts[k % 4]) for k in range(40)], ("id", "label", "split"))
+    assert nodes_of(h2hgcn.train(EDGES, "nc", labels=labels, search="none", **QUICK)) == expected
+    links = h2hgcn.train(graph, search="none", **QUICK)
+    assert links.config["task"]["protocol"] == "clean"
+
+
+def test_a_given_split_holds_for_the_search():
+    run = h2hgcn.train(masked(), "nc", model="gcn", **QUICK)
+    assert run.config["task"]["protocol"] == "given"
+    assert len(run.config["search"]["candidates"]) > 1
+
+
+def test_several_splits_leave_the_choice_to_the_protocol():
+    several = {f"{part}_mask": torch.rand(40, 10) < 0.3 for part in ("train", "val", "test")}
+    assert h2hgcn.train(masked(**several), "nc", search="none", **QUICK).config["task"]["protocol"] == "clean"
+
+
+def test_the_table_of_a_split():
+    run = h2hgcn.train(masked(), "nc", search="none", **QUICK)
+    table = run.split_table()
+    assert list(table) == ["node", "label", "split"]
+    assert all(label == str(node % 3) for node, label in zip(table["node"], table["label"], strict=True))
+    assert len(pytest.importorskip("pandas").DataFrame(table)) == 30
+
+
+def test_tangent_vectors_as_a_dataframe():
+    pytest.importorskip("pandas")
+    run = h2hgcn.train(NAMED, search="none", **QUICK)
+    frame = run.to_pandas("tangent")
+    assert list(frame.columns) == ["x1", "x2", "x3", "x4"]
+    lengths = np.linalg.norm(frame.to_numpy(), axis=1)
+    np.testing.assert_allclose(np.cosh(lengths), run.to_pandas()["x0"], rtol=1e-4)
+    assert list(run.to_pandas("lorentz").columns) == list(run.to_pandas().columns)

@@ -22,6 +22,7 @@ from h2hgcn.cli.output import say, stderr, stdout
 from h2hgcn.cli.predict_command import predict
 from h2hgcn.cli.recommend_command import recommend
 from h2hgcn.cli.reproduce_command import reproduce
+from h2hgcn.cli.split_command import split
 from h2hgcn.cli.train_command import train
 from h2hgcn.cli.tune_command import tune
 from h2hgcn.errors import DataError, DataWarning
@@ -43,6 +44,7 @@ for command in (
     predict,
     recommend,
     embed,
+    split,
     explore,
     inspect,
     convert,

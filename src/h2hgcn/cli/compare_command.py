@@ -58,7 +58,9 @@ def compare(
     ] = False,
     epochs: Annotated[int | None, typer.Option(help="Largest number of epochs, of all models.")] = None,
     dim: Annotated[int | None, typer.Option(help="Dimension of the embedding space, of all models.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="How data are split: clean, legacy, planetoid, ...")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="How data are split: clean, legacy, planetoid, given, ...")
+    ] = None,
     search: Search = "auto",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any other setting of all models, as section.option=value.")

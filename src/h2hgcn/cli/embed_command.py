@@ -19,7 +19,7 @@ from h2hgcn.cli.graph_options import (
 )
 from h2hgcn.cli.output import progress_bar, stderr
 from h2hgcn.cli.output_files import Force, check_free
-from h2hgcn.cli.run_options import NoFinal, RunPath, open_other_graph, open_run
+from h2hgcn.cli.run_options import NewEdges, NewFeatures, NoFinal, RunPath, add_new_nodes, open_other_graph, open_run
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,8 +31,14 @@ def embed(
     out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz, .csv, or .npy for points alone.")],
     coordinates: Annotated[
         str | None,
-        typer.Option(help="lorentz, poincare or klein; of Euclidean models euclidean.", show_default="of the model"),
+        typer.Option(
+            help="lorentz, poincare, klein or tangent (at the origin, for Euclidean methods); of Euclidean models "
+            "euclidean.",
+            show_default="of the model",
+        ),
     ] = None,
+    new_edges: NewEdges = None,
+    new_features: NewFeatures = None,
     edges: Edges = None,
     features: Features = None,
     labels: Labels = None,
@@ -48,6 +54,8 @@ def embed(
 ) -> None:
     """Write the points of the run's nodes (of its graphs, for a collection), or of another graph's nodes.
 
+    With --new-edges (and --new-features) new nodes join the graph of the run; their points come last.
+
     Example: h2hgcn embed runs/disease-lp-h2h-gcn-seed0 --out disease.csv --coordinates poincare
     """
     check_free(out, force)
@@ -56,10 +64,12 @@ def embed(
         raise DataError(
             f"--edges: {run} is about graphs of a collection; h2hgcn predict tells the class of another one"
         )
-    other = open_other_graph(
-        opened, edges, features=features, labels=labels, weights=weights, directed=directed, source=source,
-        target=target, header=header, unlinked=unlinked,
-    )  # fmt: skip
+    options: dict[str, Any] = {
+        "features": features, "labels": labels, "weights": weights, "directed": directed, "source": source,
+        "target": target, "header": header, "unlinked": unlinked,
+    }  # fmt: skip
+    extended = add_new_nodes(opened, new_edges, new_features, edges, **options)
+    other = open_other_graph(opened, edges, **options) if extended is opened else extended.data
     count = (_stream if _is_large(opened, other, out) else _write)(opened, other, out, coordinates)
     stderr.print(f"{count:,} points: {out}", soft_wrap=True)
 

@@ -22,7 +22,8 @@ def explore(
     export: Annotated[Path | None, typer.Option(help="Write one HTML file instead, which needs no server.")] = None,
     edges: Edges = None,
     coordinates: Annotated[
-        str | None, typer.Option(help="What a file does not say: lorentz, poincare or klein.", show_default=False)
+        str | None,
+        typer.Option(help="What a file does not say: lorentz, poincare, klein or tangent.", show_default=False),
     ] = None,
     force: Force = False,
     no_final: NoFinal = False,

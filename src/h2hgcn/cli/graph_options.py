@@ -17,10 +17,18 @@ Edges = Annotated[
     ),
 ]
 Features = Annotated[
-    str | None, typer.Option(help="Features: a file with a node id and numbers, .npy/.npz, or node attributes a,b,c.")
+    str | None,
+    typer.Option(
+        help="Features: a file with a node id and numbers, or with the columns id, feature, value; .npy/.npz; or node "
+        "attributes a,b,c."
+    ),
 ]
 Labels = Annotated[
-    str | None, typer.Option(help="Labels: a file with a node id and a label, .npy/.npz, or a node attribute.")
+    str | None,
+    typer.Option(
+        help="Labels: a file with a node id and a label, and perhaps a column split (train, val, test); .npy/.npz; or "
+        "a node attribute."
+    ),
 ]
 Weights = Annotated[str | None, typer.Option(help="Column of edge weights; 'none' to take no weights.")]
 Directed = Annotated[

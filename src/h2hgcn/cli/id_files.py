@@ -17,7 +17,14 @@ def read_pairs(path: Path, known: Any) -> list[list[Any]]:
     table = _read(path, known, EDGE_COLUMN_NAMES)
     if len(table.columns) < 2:
         raise DataError(f"{path} has one column; a pair needs two nodes: delimit them by a comma or a tab")
-    return _known_ids(table, end_columns(table), known, "node")
+    sources, targets = _known_ids(table, end_columns(table), known, "node")
+    alone = next((row for row, (a, b) in enumerate(zip(sources, targets, strict=True)) if a == b), None)
+    if alone is not None:
+        raise DataError(
+            f"{table.where(alone)}: the pair is the node {sources[alone]!r} with itself; leave the row out, since "
+            "a link joins two nodes"
+        )
+    return [sources, targets]
 
 
 def read_ids(path: Path, known: Any, what: str) -> list[Any]:
@@ -40,13 +47,17 @@ def _read(path: Path, known: Any, names: frozenset[str]) -> "FileTable":
 
 def _known_ids(table: "FileTable", columns: tuple[int, ...], known: Any, what: str) -> list[list[Any]]:
     """Ids as the graph has them, found by what is written, so that 7 is 7 in a column of text, too."""
+    from h2hgcn.datasets.own.ids import unknown_nodes
+
     by_text = {str(node): node for node in known.tolist()}
     written = [table.column(column).ids().to_pylist() for column in columns]
-    for row, ids in enumerate(zip(*written, strict=True)):
-        for node in ids:
-            if str(node) not in by_text:
-                there = f"ids go from {known[0]} to {known[-1]}"
-                raise DataError(f"{table.where(row)}: there is no {what} {node!r}; {there}{_hint(table, row)}")
+    unknown = [
+        (row, node) for row, ids in enumerate(zip(*written, strict=True)) for node in ids if str(node) not in by_text
+    ]
+    if unknown:
+        row = unknown[0][0]
+        said = unknown_nodes([node for _, node in unknown], known, what)
+        raise DataError(f"{table.where(row)}: {said}{_hint(table, row)}")
     return [[by_text[str(node)] for node in ids] for ids in written]
 
 

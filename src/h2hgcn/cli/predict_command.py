@@ -10,7 +10,16 @@ from h2hgcn.cli.graph_options import DataFolder, Directed, Edges, Features, Head
 from h2hgcn.cli.id_files import read_ids, read_pairs
 from h2hgcn.cli.output import print_json, stderr, stdout
 from h2hgcn.cli.output_files import Force, check_table, write_table
-from h2hgcn.cli.run_options import NoFinal, RunPath, open_other_graph, open_run, warn_of
+from h2hgcn.cli.run_options import (
+    NewEdges,
+    NewFeatures,
+    NoFinal,
+    RunPath,
+    add_new_nodes,
+    open_other_graph,
+    open_run,
+    warn_of,
+)
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,8 +36,13 @@ def predict(
     run: RunPath,
     file: Annotated[
         Path | None,
-        typer.Argument(help="Pairs of nodes (lp), nodes (nc) or numbers of graphs (gc). Default: all nodes or graphs."),
+        typer.Argument(
+            help="Pairs of nodes (lp), nodes (nc) or numbers of graphs (gc). Default: all nodes or graphs, with "
+            "--new-edges the new nodes."
+        ),
     ] = None,
+    new_edges: NewEdges = None,
+    new_features: NewFeatures = None,
     edges: Edges = None,
     features: Features = None,
     weights: Weights = None,
@@ -45,18 +59,21 @@ def predict(
 ) -> None:
     """Predict links, classes of nodes, or classes of graphs, with probabilities.
 
-    With --edges (and --features) the model is used on another graph, whose nodes it need not have seen.
+    With --new-edges (and --new-features) new nodes join the graph of the run. With --edges (and --features) the model
+    is used on another graph, whose nodes it need not have seen.
 
     Examples: h2hgcn predict runs/disease-lp-h2h-gcn-seed0 pairs.csv --out scores.csv;
-    h2hgcn predict runs/my-nc-h2h-gcn-seed0 --edges new.csv
+    h2hgcn predict runs/my-nc-h2h-gcn-seed0 --new-edges new.csv
     """
     if out is not None:
         check_table(out, force)
-    opened = open_run(run, data, edges is None, not no_final)
-    other = open_other_graph(
-        opened, edges, features=features, weights=weights, directed=directed, source=source, target=target,
-        header=header, unlinked=unlinked,
-    )  # fmt: skip
+    options: dict[str, Any] = {
+        "features": features, "weights": weights, "directed": directed, "source": source, "target": target,
+        "header": header, "unlinked": unlinked,
+    }  # fmt: skip
+    trained = open_run(run, data, edges is None, not no_final)
+    opened = add_new_nodes(trained, new_edges, new_features, edges, **options)
+    other = open_other_graph(opened, edges, **options) if opened is trained else None
     columns = _PREDICT[opened.task.name](opened, file, other)
     warn_of(opened)
     if out is not None:
@@ -78,7 +95,8 @@ def _links(run: "Run", file: Path | None, other: Any) -> Columns:
 
 def _nodes(run: "Run", file: Path | None, other: Any) -> Columns:
     known = _node_ids(run, other)
-    nodes = known.tolist() if file is None else read_ids(file, known, "node")
+    new = getattr(run, "new_nodes", known[:0])
+    nodes = (new if len(new) else known).tolist() if file is None else read_ids(file, known, "node")
     return _classes(run, "node", nodes, run.predict(nodes, other))
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from h2hgcn.cli.id_files import read_ids
 from h2hgcn.cli.output import print_json, print_title, progress_bar, stderr, stdout
 from h2hgcn.cli.output_files import Force, check_table, write_table
-from h2hgcn.cli.run_options import NoFinal, RunPath, open_run, warn_of
+from h2hgcn.cli.run_options import NewEdges, NewFeatures, NoFinal, RunPath, add_new_nodes, open_run, warn_of
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ def recommend(
     node: Annotated[str | None, typer.Option(help="The id of a node.")] = None,
     nodes: Annotated[Path | None, typer.Option(help="A file of node ids.")] = None,
     all_nodes: Annotated[bool, typer.Option("--all", help="All nodes.")] = False,
+    new_edges: NewEdges = None,
+    new_features: NewFeatures = None,
     k: Annotated[int, typer.Option("-k", "--count", help="How many.", min=1)] = 10,
     direction: Annotated[
         str | None,
@@ -41,16 +43,19 @@ def recommend(
 ) -> None:
     """List the likeliest missing links of a node, of a file of nodes, or of all: near ones that are not linked.
 
+    With --new-edges (and --new-features) new nodes join the graph of the run, and can be asked for.
+
     In a directed graph these are links from the node, the likeliest first; --direction in lists links to it.
 
     Examples: h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --node 7 -k 5;
-    h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --all --out links.parquet
+    h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --all --out links.parquet;
+    h2hgcn recommend runs/my-nc-h2h-gcn-seed0 --node new1 --new-edges new.csv
     """
     if (node is not None) + (nodes is not None) + all_nodes != 1:
         raise DataError("say whose links: --node ID, --nodes FILE or --all, one of these")
     if out is not None:
         check_table(out, force)
-    opened = open_run(run, with_data=False, final=not no_final)
+    opened = add_new_nodes(open_run(run, with_data=False, final=not no_final), new_edges, new_features)
     warn_of(opened)
     if node is not None and out is None and index is None:
         _one(opened, node, k, direction, json)

@@ -15,9 +15,17 @@ if TYPE_CHECKING:
 RunPath = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 
 NoFinal = Annotated[bool, typer.Option("--no-final", help="Use the run itself, even if it has a final fit.")]
+NewEdges = Annotated[
+    str | None,
+    typer.Option("--new-edges", help="Edges of new nodes, joined with the run's graph; a file as for its edges."),
+]
+NewFeatures = Annotated[
+    str | None, typer.Option("--new-features", help="Features of new nodes: a file as for those of the run.")
+]
 
 # How a file of edges was read for the run: another one is read the same way, unless flags say otherwise.
 _SAME_WAY = ("weights", "directed", "source", "target")
+_OF_NEW_EDGES = ("weights", "source", "target", "header")
 
 
 def open_run(path: Path, root: Path | None = None, with_data: bool = True, final: bool = False) -> "Run":
@@ -75,6 +83,31 @@ def _collection(run: "Run", path: Path, root: Path | None) -> Any:
             f"{name} is not what {path} was trained on: its graphs differ; find the same ones, or train again"
         )
     return data
+
+
+def add_new_nodes(
+    run: "Run", new_edges: str | None, new_features: str | None, edges: str | None = None, **options: Any
+) -> "Run":
+    """The run with new nodes, if there are any."""
+    if new_edges is None and new_features is None:
+        return run
+    given = {name: value for name, value in options.items() if value is not None}
+    if edges is not None:
+        raise DataError("--edges is another graph, --new-edges and --new-features add to that of the run; choose one")
+    useless = [f"--{name}" for name in given if name not in _OF_NEW_EDGES]
+    if useless:
+        raise DataError(f"{', '.join(useless)}: not with --new-edges, which are joined with the graph of the run")
+    before = {name: value for name, value in run.config["data"].items() if name in _OF_NEW_EDGES}
+    read = {**(before if new_edges is not None else {}), **given}
+    if ("source" in read) != ("target" in read):
+        raise DataError("--source and --target belong together; give both or none")
+    return run.with_new(
+        None if new_edges is None else Path(new_edges),
+        None if new_features is None else Path(new_features),
+        weights=False if read.get("weights") == "none" else read.get("weights"),
+        columns=(read["source"], read["target"]) if "source" in read else None,
+        header=read.get("header"),
+    )
 
 
 def open_other_graph(run: "Run", edges: str | None, **options: Any) -> Any:

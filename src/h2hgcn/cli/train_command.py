@@ -62,7 +62,9 @@ def train(
     closure: Annotated[
         bool | None, typer.Option("--closure", help="With --task embed: embed the transitive closure of a hierarchy.")
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="How data are split: clean, legacy, planetoid, ...")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="How data are split: clean, legacy, planetoid, given, ...")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights, batches and dropout.", show_default="0")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     search: Search = "auto",

@@ -56,7 +56,9 @@ def tune(
     dim: Annotated[
         int | None, typer.Option(help="Dimension of the embedding space, which is then not searched.")
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="How data are split: clean, legacy, planetoid, ...")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="How data are split: clean, legacy, planetoid, given, ...")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A setting that is not searched, as section.option=value.")
     ] = None,

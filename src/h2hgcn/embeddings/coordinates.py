@@ -1,5 +1,6 @@
 """Arrays of points, and the coordinates they are in."""
 
+import math
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -9,14 +10,17 @@ from torch import Tensor
 
 from h2hgcn.errors import DataError
 from h2hgcn.geometry import klein, lorentz, poincare
-from h2hgcn.geometry.numerics import HYPERBOLOID_TOLERANCE, ball_gap
+from h2hgcn.geometry.numerics import HYPERBOLOID_TOLERANCE, ball_gap, max_radius
 
 Points = NDArray[np.floating]
-Coordinates = Literal["lorentz", "poincare", "klein", "euclidean"]
+Coordinates = Literal["lorentz", "poincare", "klein", "tangent", "euclidean"]
 
 _ALIASES = {"ball": "poincare"}  # an encoder's name for it
-_FROM_LORENTZ = {"poincare": poincare.from_lorentz, "klein": klein.from_lorentz}
-_TO_LORENTZ = {"lorentz": lorentz.project, "poincare": poincare.to_lorentz, "klein": klein.to_lorentz}
+_FROM_LORENTZ = {"poincare": poincare.from_lorentz, "klein": klein.from_lorentz, "tangent": lorentz.log_origin}
+_TO_LORENTZ = {
+    "lorentz": lorentz.project, "poincare": poincare.to_lorentz, "klein": klein.to_lorentz,
+    "tangent": lorentz.exp_origin,
+}  # fmt: skip
 
 
 def check_coordinates(name: str) -> Coordinates:
@@ -41,6 +45,9 @@ def check_points(points: Any, space: Coordinates, what: str = "the points") -> P
         violation = lorentz.violation(_tensor(array)).numpy()
         off = ~((violation <= HYPERBOLOID_TOLERANCE) & (array[:, 0] > 0))
         _refuse_rows(off, what, "is not on the hyperboloid -x0² + x1² + ... = -1; name the space the points are of")
+    elif space == "tangent":
+        far = np.linalg.norm(array.astype(np.float64), axis=1) > max_radius(torch.float64)
+        _refuse_rows(far, what, "is too far from the origin to be told from others; name the space the points are of")
     elif space != "euclidean":
         outside = ~(np.linalg.norm(array.astype(np.float64), axis=1) < 1)
         _refuse_rows(outside, what, "is not inside the unit ball; name the space the points are of")
@@ -50,12 +57,15 @@ def check_points(points: Any, space: Coordinates, what: str = "the points") -> P
 def convert(points: Any, coordinates: str, space: str = "lorentz") -> Points:
     """Points of a space in other coordinates of the same space.
 
+    ``"tangent"`` are the vectors of the tangent space at the origin that the exponential map takes to the points, with
+    their distances from the origin as lengths: what methods for Euclidean data can work with.
+
     Coordinates that do not change keep their dtype; new ones are float64, since near the boundary of a ball float32
     tells no points apart where Lorentz coordinates still do.
     """
     wanted, given = check_coordinates(coordinates), check_coordinates(space)
     if (wanted == "euclidean") != (given == "euclidean"):
-        theirs = "euclidean" if given == "euclidean" else "lorentz, poincare and klein"
+        theirs = "euclidean" if given == "euclidean" else "lorentz, poincare, klein and tangent"
         raise DataError(f"{given} points have no {wanted} coordinates; theirs are called {theirs}")
     array = check_points(points, given)
     if wanted == given:
@@ -74,7 +84,9 @@ def lorentz_tensor(points: Any, space: str = "lorentz") -> Tensor:
 
 
 def _largest_time(coordinates: Coordinates) -> float:
-    """The time of the farthest point that ``to_lorentz`` still makes of a ball's float64 coordinates."""
+    """The time of the farthest point that can still be made of float64 coordinates."""
+    if coordinates == "tangent":
+        return math.cosh(max_radius(torch.float64))
     gap = ball_gap(torch.float64)
     return 2 / gap if coordinates == "poincare" else gap**-0.5
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from h2hgcn.datasets import DATASETS, load_dataset
 from h2hgcn.datasets.graph_file import fingerprint, is_graph
-from h2hgcn.datasets.own.by_text import load_graph_by_text
+from h2hgcn.datasets.own.by_text import has_split, load_graph_by_text
+from h2hgcn.datasets.splits.nodes import brings_split
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.sections import Layer
 from h2hgcn.options import suggestion
@@ -63,8 +64,17 @@ class GraphChoice:
         )
 
     def protocol(self, task: str) -> str | None:
-        """The split that goes with a named dataset, if it is not the task's own default."""
-        return None if self.dataset is None else DATASETS[self.dataset].protocols.get(task)
+        """The split that goes with the graph, if it is not the task's own default: the published one of a named
+        dataset, or one of nodes that a graph of your own brings along.
+        """
+        if self.dataset is not None:
+            return DATASETS[self.dataset].protocols.get(task)
+        return "given" if task == "nc" and self._brings_split() else None
+
+    def _brings_split(self) -> bool:
+        if self.loaded is not None:
+            return brings_split(self.loaded)
+        return has_split(self.options.get("edges"), self.options.get("labels"))
 
 
 def open_graph(choice: GraphChoice, root: Path | None = None) -> Any:

@@ -44,7 +44,8 @@ class NodeClassification:
 
     Args:
         val, test: Shares of the nodes that are held out; None takes those of the protocol.
-        protocol, split_seed: How they are drawn, see ``split_nodes``: ``"clean"``, ``"legacy"`` or ``"planetoid"``.
+        protocol, split_seed: How they are drawn, see ``split_nodes``: ``"clean"``, ``"legacy"``, ``"planetoid"`` or
+            ``"given"``, the split that the graph came with.
         num_centroids: Learnt points whose distances the classifier sees.
         classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
             hyperbolic encoders and linear for Euclidean ones.
@@ -148,6 +149,11 @@ def _check_split(
     for part in ("train", *parts):
         nodes = getattr(split, part)
         if not len(nodes):
+            if split.protocol in ("planetoid", "given"):
+                raise DataError(
+                    f"the given split has no {part} nodes; mark some in the column 'split' of the labels or in "
+                    f"{part}_mask, or use --protocol clean"
+                )
             raise DataError(f"no node is left for the {part} part; label more nodes, or use other shares")
         if (labels[nodes] == UNLABELLED).any():
             node = nodes[labels[nodes] == UNLABELLED][0]

@@ -1,17 +1,14 @@
 """Nodes by the ids that their graph came with."""
 
 import re
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.datasets.arrays import to_numpy
+from h2hgcn.datasets.own.ids import unknown_nodes
 from h2hgcn.errors import DataError
-
-# Ids among which a similar one is looked for: as many as take no time.
-_SEARCHED = 20_000
 
 # Not all that Python reads as an integer, such as 03 or 1_0: ids in files are found by what is written, too.
 _INTEGER = re.compile("0|-?[1-9][0-9]*")
@@ -29,27 +26,30 @@ class NodeNames:
         if len(twice):
             raise DataError(f"node_ids names {twice[0]} more than once; give each node an id of its own")
 
-    def numbers(self, ids: Any, where: str = "the nodes") -> NDArray[np.int64]:
+    def numbers(self, ids: Any) -> NDArray[np.int64]:
         """The numbers of nodes that are named by id."""
         try:
             wanted = np.asarray(ids)
         except ValueError:
-            raise DataError(f"{where} are lists of different lengths; give one id after the other, or pairs") from None
+            raise DataError("the nodes are lists of different lengths; give one id after the other, or pairs") from None
         if not wanted.size:
             return np.zeros(wanted.shape, dtype=np.int64)
         if self.ids.dtype.kind == "U":
             wanted = wanted.astype(np.str_)
-        elif wanted.dtype.kind not in "iu":
-            flat = [_as_integer(given, where) for given in wanted.ravel().tolist()]
-            wanted = np.array(flat).reshape(wanted.shape)
         if not len(self.ids):
-            raise DataError(f"{where}: the graph has no nodes")
+            raise DataError("the graph has no nodes")
+        if self.ids.dtype.kind != "U" and wanted.dtype.kind not in "iu":
+            given = wanted.ravel().tolist()
+            integers = [_as_integer(one) for one in given]
+            strange = [one for one, integer in zip(given, integers, strict=True) if integer is None]
+            if strange:
+                raise DataError(unknown_nodes(strange, self.ids))
+            wanted = np.array(integers).reshape(wanted.shape)
         ordered = self.ids[self._order]
         places = np.searchsorted(ordered, wanted.ravel()).clip(max=len(ordered) - 1)
         unknown = ordered[places] != wanted.ravel()
         if unknown.any():
-            name = wanted.ravel()[unknown][0]
-            raise DataError(f"{where}: there is no node {name} in the graph; {self._nearest(name, ordered)}")
+            raise DataError(unknown_nodes(wanted.ravel()[unknown].tolist(), self.ids))
         return self._order[places].reshape(wanted.shape)
 
     def known(self, ids: NDArray[Any]) -> NDArray[np.int64]:
@@ -60,12 +60,6 @@ class NodeNames:
             order = np.argsort(own, kind="stable")
         places = np.searchsorted(own[order], ids).clip(max=len(own) - 1)
         return np.where(own[order][places] == ids, order[places], -1)
-
-    @staticmethod
-    def _nearest(name: Any, ordered: NDArray[Any]) -> str:
-        """What may have been meant, or which ids there are."""
-        close = get_close_matches(name, ordered[:_SEARCHED].tolist(), n=1) if ordered.dtype.kind == "U" else []
-        return f"did you mean {close[0]}?" if close else f"its ids go from {ordered[0]} to {ordered[-1]}"
 
 
 def _checked_ids(given: Any, num_nodes: int) -> NDArray[Any]:
@@ -80,11 +74,11 @@ def _checked_ids(given: Any, num_nodes: int) -> NDArray[Any]:
     return ids
 
 
-def _as_integer(given: Any, where: str) -> np.int64:
+def _as_integer(given: Any) -> np.int64 | None:
     """An id as it was given: texts are read, as a command line has nothing else, if an integer is written so."""
     try:
         if type(given) is int or (isinstance(given, str) and _INTEGER.fullmatch(given)):
             return np.int64(given)
     except OverflowError:
         pass
-    raise DataError(f"{where}: {given!r} is not in the graph, whose ids are integers")
+    return None

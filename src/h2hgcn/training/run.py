@@ -15,6 +15,7 @@ from torch import Tensor
 
 from h2hgcn.datasets.graph_file import is_graph, keep_graph
 from h2hgcn.embeddings import recommend_links
+from h2hgcn.embeddings.coordinates import convert
 from h2hgcn.embeddings.neighbors import Direction, Rank, as_links, check_direction
 from h2hgcn.errors import DataError
 from h2hgcn.layers.node_vectors import node_vectors_of
@@ -24,7 +25,7 @@ from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_prob
 from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.tensor_files import write_tensors
-from h2hgcn.training.artifacts import coordinates_of, ids_of, write_points, write_report_of
+from h2hgcn.training.artifacts import coordinates_of, ids_of, labels_of, write_points, write_report_of
 from h2hgcn.training.building import EncoderFactory
 from h2hgcn.training.chosen_graphs import chosen_graphs
 from h2hgcn.training.description import settings_from
@@ -37,6 +38,11 @@ from h2hgcn.training.threads import limited_threads
 if TYPE_CHECKING:
     import pandas
 
+    from h2hgcn.training.new_nodes import ExtendedRun
+
+
+# Columns of a split that name nodes or graphs.
+_NAMING = ("source", "target", "node", "graph")
 
 _NO_DATA = "the run does not hold its data; pass them: load_run(folder, data=...)"
 
@@ -152,12 +158,36 @@ class Run:
             raise DataError(_NO_DATA)
         return ids_of(self.data)
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """The embeddings as a DataFrame: node ids as its index, a column for each coordinate (``x0`` is time)."""
-        first = 0 if coordinates_of(self.model.encoder) == "lorentz" else 1
-        names = [f"x{first + k}" for k in range(self.embeddings.shape[1])]
+    def to_pandas(self, coordinates: str | None = None) -> "pandas.DataFrame":
+        """The embeddings as a DataFrame: node ids as its index, a column for each coordinate (``x0`` is time).
+
+        ``coordinates`` are ``"lorentz"``, ``"poincare"``, ``"klein"`` or ``"tangent"``, the tangent space at the
+        origin, whose vectors scikit-learn can work with; of Euclidean models ``"euclidean"``. None leaves the points in
+        those of the model.
+        """
+        space = coordinates_of(self.model.encoder)
+        points = self.embeddings.numpy() if coordinates is None else convert(self.embeddings, coordinates, space)
+        first = 0 if (coordinates or space) == "lorentz" else 1
+        names = [f"x{first + k}" for k in range(points.shape[1])]
         pandas = _pandas()
-        return pandas.DataFrame(self.embeddings.numpy(), pandas.Index(self.nodes.tolist(), name="id"), names)
+        return pandas.DataFrame(points, pandas.Index(self.nodes.tolist(), name="id"), names)
+
+    def split_table(self) -> dict[str, NDArray[Any]]:
+        """The split as columns: of links ``source``, ``target``, ``split`` and ``label`` (1, or 0 for a pair without a
+        link), of nodes ``node``, ``label`` and ``split``, of graphs ``graph``, ``label`` and ``split``.
+
+        ``pandas.DataFrame(run.split_table())`` is a DataFrame of it.
+        """
+        split = self.problem.split
+        if split is None:
+            raise DataError(f"the task {self.task.name} holds nothing out, so there is no split")
+        table: dict[str, NDArray[Any]] = split.table()
+        named = {name: self.nodes[column] if name in _NAMING else column for name, column in table.items()}
+        if "label" in table:
+            return named
+        item = next(iter(table))
+        labels = np.array(labels_of(self, self.data), dtype=object)[table[item]]
+        return {item: named[item], "label": labels, "split": named["split"]}
 
     @property
     def links(self) -> Tensor:
@@ -254,6 +284,12 @@ class Run:
         if self.task.name == "lp":
             if numbers.dim() != 2 or numbers.shape[1] != 2:
                 raise DataError(f"pairs of nodes have the shape (k, 2), not {tuple(numbers.shape)}")
+            alone = (numbers[:, 0] == numbers[:, 1]).nonzero()
+            if len(alone):
+                raise DataError(
+                    f"pair {int(alone[0]) + 1} is the node {np.asarray(what)[int(alone[0])][0]} with itself; leave it "
+                    "out, since a link joins two nodes"
+                )
             if data is None:
                 return torch.from_numpy(self.link_probabilities(numbers.numpy()))
             return link_probabilities(self.model, points, numbers, data).cpu()
@@ -288,8 +324,7 @@ class Run:
             )
         ids, names = NodeNames(data).ids, NodeNames(self.data)
         known = names.known(ids) if has_ids or len(ids) >= len(names.ids) else np.full(len(ids), -1)
-        by_features = getattr(self.model.encoder, "config", {}).get("use_features", True)
-        by_features = by_features and not getattr(data, "structural", False)
+        by_features = self.places_by_features(data)
         lost = np.flatnonzero(known < 0)
         if len(lost) and not by_features:
             lost = lost[~reached_from(data.edge_index, known >= 0)[lost]]
@@ -299,6 +334,32 @@ class Run:
                 "gives it a place; check its id, add its edges, or train with features"
             )
         return torch.from_numpy(known)
+
+    def places_by_features(self, data: Any) -> bool:
+        """Whether features, not made from the graph, give a node its place, even if no edge does."""
+        uses = getattr(self.model.encoder, "config", {}).get("use_features", True)
+        return uses and not getattr(data, "structural", False)
+
+    def with_new(
+        self,
+        edges: Any = None,
+        features: Any = None,
+        *,
+        weights: Any = None,
+        columns: tuple[str, str] | None = None,
+        header: bool | None = None,
+    ) -> "ExtendedRun":
+        """This run on its own graph joined with new nodes and edges, to predict and recommend links of new nodes.
+
+        ``edges`` are those of new nodes, with each other and with nodes of the run, and ``features`` have a row for
+        each new node; both are anything that ``load_graph`` takes, and so are ``weights``, ``columns`` and ``header``.
+        Nodes are matched by their ids. New nodes of a model with features may go without edges.
+
+        >>> run.with_new([("zoe", "ann")], {"zoe": [1.0, 0.5]}).recommend("zoe")
+        """
+        from h2hgcn.training.new_nodes import extended_run  # which needs this module
+
+        return extended_run(self, edges, features, weights, columns, header)
 
     def check_fits(self, data: Any) -> None:
         """Raises unless points of another graph can be computed: by its kind, and by the names of its features."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from h2hgcn.errors import DataError
 
 _MAX_WHOLE_FLOAT = 2.0**53  # beyond, neighbouring integers are the same floating-point number
-_NO_ID = ("no node id", "give every row one")
 
 
 @dataclass(frozen=True)
@@ -27,16 +26,16 @@ class Column:
     where: Callable[[int], str]
     exact: bool = False
 
-    def ids(self) -> pa.ChunkedArray:
-        """Integers or texts, none of them missing."""
-        values = self._plain()
+    def ids(self, what: str = "node id") -> pa.ChunkedArray:
+        """Integers or texts, none of them missing; ``what`` is what messages call them."""
+        values, missing = self._plain(), (f"no {what}", "give every row one")
         if pa.types.is_floating(values.type):
             values = self._whole(values)
         if pa.types.is_integer(values.type) and values.type != pa.uint64():
-            self._refuse(pc.is_null(values), *_NO_ID)
+            self._refuse(pc.is_null(values), *missing)
             return values.cast(pa.int64())
         texts = self._texts(values)
-        self._refuse(_is_gap(texts), *_NO_ID)
+        self._refuse(_is_gap(texts), *missing)
         return texts
 
     def numbers(self, remedy: str = "") -> NDArray[np.float64]:

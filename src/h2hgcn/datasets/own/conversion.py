@@ -12,6 +12,8 @@ import pyarrow as pa
 from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.own.converted import FACTS, FORMAT, is_converted, stamp_of
 from h2hgcn.datasets.own.edge_tables import EDGE_COLUMN_NAMES, end_columns, weight_column
+from h2hgcn.datasets.own.node_features import is_long
+from h2hgcn.datasets.own.node_labels import split_column
 from h2hgcn.datasets.own.node_tables import ID_NAMES, id_column
 from h2hgcn.datasets.own.streamed_edges import write_edges
 from h2hgcn.datasets.own.streamed_ids import StreamedIds, all_ids
@@ -97,6 +99,8 @@ def _write_features(path: Path, ids: StreamedIds, folder: Path) -> list[str]:
     names = [name for number, name in enumerate(stream.columns) if number != key]
     if not names:
         raise DataError(f"{path} has ids and no features; add columns of numbers")
+    if is_long(names):
+        raise DataError(f"{path} has sparse features (id, feature, value), which cannot be converted; use load_graph")
     x = np.lib.format.open_memmap(folder / "x.npy", "w+", np.float32, (len(ids.ids), len(names)))
     seen = np.zeros(len(ids.ids), dtype=bool)
     for block in stream.blocks():
@@ -115,6 +119,8 @@ def _write_features(path: Path, ids: StreamedIds, folder: Path) -> list[str]:
 def _write_labels(path: Path, ids: StreamedIds, folder: Path) -> list[str]:
     """Writes ``y.npy``; returns the names of the classes, sorted."""
     stream = TableStream(path, ID_NAMES | {"label", "class", "y"})
+    if split_column([name for k, name in enumerate(stream.columns) if k != id_column(stream.columns)]) is not None:
+        raise DataError(f"{path} has a column 'split', which cannot be converted; leave it out, or use load_graph")
     if len(stream.columns) != 2:
         raise DataError(f"{path} has {len(stream.columns)} columns; labels are read from two: a node id and a label")
     key = id_column(stream.columns)

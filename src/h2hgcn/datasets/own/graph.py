@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.own.converted import is_converted, load_converted
-from h2hgcn.datasets.own.edge_list import EdgeList
+from h2hgcn.datasets.own.edge_list import MASKS, EdgeList
 from h2hgcn.datasets.own.edge_sources import read_edges_from
 from h2hgcn.datasets.own.node_features import feature_tensor
 from h2hgcn.datasets.own.node_labels import label_tensor
 from h2hgcn.datasets.own.node_sources import features_of, labels_of, num_rows
-from h2hgcn.datasets.own.node_values import NodeValues, Unlinked, aligned
+from h2hgcn.datasets.own.node_values import NodeValues, Unlinked, aligned, and_more
 from h2hgcn.datasets.own.simple_edges import set_edges
 from h2hgcn.datasets.own.tables import Ids
 from h2hgcn.datasets.structural import add_structural_features
@@ -40,12 +41,14 @@ def load_graph(
             DataFrame (pandas, polars) or Arrow table, a networkx graph, a SciPy matrix, a PyG ``Data``, a list of pairs
             of nodes, or of triples of two nodes and a weight, or an array. An array or tensor of integers with two rows
             is an ``edge_index`` as in PyG, any other has a pair in every row; every item of a list is an edge.
-        features: A file or DataFrame with a node id and a number in every further column (ids may be in the index), an
-            array or sparse matrix for the nodes 0, 1, 2, ..., a mapping by id, or, of a graph that has node attributes,
-            the names of some. Without, the structural ones (degree, one-hot capped degree, constant) are made; a
-            directed graph has these for in-degree and out-degree.
-        labels: A file or DataFrame with an id and a label, a Series by id, an array, a mapping, or the name of a node
-            attribute. Nodes without a label get -1.
+        features: A file or DataFrame with a node id and a number in every further column (ids may be in the index), or
+            with the columns id, feature and value, which give a sparse ``x`` (what has no row is 0); an array or
+            sparse matrix for the nodes 0, 1, 2, ..., a mapping by id, or, of a graph that has node attributes, the
+            names of some. Without, the structural ones (degree, one-hot capped degree, constant) are made; a directed
+            graph has these for in-degree and out-degree.
+        labels: A file or DataFrame with an id, a label and perhaps a column ``split`` (train, val, test or blank),
+            which gives ``train_mask``, ``val_mask`` and ``test_mask``; a Series by id, an array, a mapping, or the name
+            of a node attribute. Nodes without a label get -1.
         weights: The column (or edge attribute) that holds edge weights, or the weights themselves. None takes a column
             that is called so, or the third of three without a header; False takes none.
         directed: Whether an edge goes one way. None asks the graph, else no.
@@ -133,12 +136,36 @@ def _set_features(data: Data, values: NodeValues | None, nodes: Ids, unlinked: U
         return
     rows = aligned(values, nodes, "features", unlinked, notes)
     data.x = feature_tensor(values, rows, nodes)
+    if values.sparse and (rows < 0).any():
+        notes.append(
+            f"{int((rows < 0).sum())} of {len(nodes)} nodes have no row in {values.origin}; their features are 0"
+        )
     if values.names is not None:
         data.feature_names = values.names
 
 
 def _set_labels(data: Data, values: NodeValues, nodes: Ids, unlinked: Unlinked, notes: list[str]) -> None:
-    data.y, data.label_names = label_tensor(values, aligned(values, nodes, "a label", unlinked, notes))
+    rows = aligned(values, nodes, "a label", unlinked, notes)
+    data.y, data.label_names = label_tensor(values, rows)
+    if values.parts is not None:
+        _set_split(data, values, rows, notes)
     missing = int((data.y == UNLABELLED).sum())
     if missing:
         notes.append(f"{missing} of {len(nodes)} nodes have no label")
+
+
+def _set_split(data: Data, values: NodeValues, rows: NDArray[np.int64], notes: list[str]) -> None:
+    """The split that came with labels, as masks; it replaces one that the graph brought along."""
+    assert values.parts is not None
+    parts = [values.parts[row] if row >= 0 else None for row in rows.tolist()]
+    unlabelled = [k for k, part in enumerate(parts) if part is not None and data.y[k] == UNLABELLED]
+    if unlabelled:
+        node = unlabelled[0]
+        raise DataError(
+            f"{values.where(int(rows[node]))}: the node is in the {parts[node]} split, but has no label"
+            f"{and_more(len(unlabelled))}; give it one, or leave its split blank"
+        )
+    for name in MASKS:
+        data[name] = torch.tensor([part is not None and name == f"{part}_mask" for part in parts])
+    counts = ", ".join(f"{int(data[name].sum())} {name.removesuffix('_mask')}" for name in MASKS)
+    notes.append(f"the column 'split' of {values.origin} is taken for the split of nodes: {counts}")

@@ -1,6 +1,8 @@
 """Node ids as they are kept everywhere: 64-bit integers if all of them are such, else texts."""
 
+from collections import Counter
 from collections.abc import Sequence
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
@@ -13,6 +15,14 @@ from h2hgcn.errors import DataError
 # A declared size beyond both is a damaged header, not a graph: every node takes memory, with edges or without.
 _MANY_NODES = 10_000_000
 _MOST_NODES_PER_EDGE = 100
+
+# Of an unknown id: ids that are looked at together, those that are compared letter by letter, and how similar to be.
+_BLOCK = 1 << 16
+_COMPARED = 100
+_SIMILAR = 0.6
+
+# Unknown ids that a message names.
+_NAMED = 3
 
 
 def ids_of_array(array: Ids, origin: str) -> Ids:
@@ -71,3 +81,65 @@ def numbered_ids(count: int, num_edges: int, origin: str) -> Ids:
             "without edges"
         )
     return np.arange(count)
+
+
+def unknown_nodes(names: Sequence[Any], ids: Ids, what: str = "node") -> str:
+    """What to say of ``names`` that are not among ``ids``: the first few, each with the most similar id."""
+    distinct = list(dict.fromkeys(names))
+    close = {name: closest_id(name, ids) for name in distinct[:_NAMED]}
+    ordered = np.sort(ids)
+    range_of_ids = f"ids go from {ordered[0]} to {ordered[-1]}"
+    if len(distinct) == 1:
+        name, near = distinct[0], close[distinct[0]]
+        return f"there is no {what} {name!r}; {range_of_ids if near is None else f'did you mean {near!r}?'}"
+    named = ", ".join(f"{name!r}{'' if near is None else f' (did you mean {near!r}?)'}" for name, near in close.items())
+    more = f" and {len(distinct) - _NAMED:,} more" if len(distinct) > _NAMED else ""
+    advice = "" if any(near is not None for near in close.values()) else f"; {range_of_ids}"
+    return f"there are no {what}s {named}{more}{advice}"
+
+
+def closest_id(name: Any, ids: Ids) -> Any:
+    """The id that was probably meant by one that is unknown: apart from case and blanks the same, or else similar; None
+    if there is none.
+
+    Similar integers are a matter of chance, so these are only recognized in another notation, such as 07.
+    """
+    wanted = str(name).strip().lower()
+    if ids.dtype.kind != "U":
+        near = _integer_of(wanted)
+        return near if near is not None and bool((ids == near).any()) else None
+    likely: list[tuple[float, str]] = []
+    for start in range(0, len(ids), _BLOCK):
+        block = np.ascontiguousarray(np.char.lower(np.char.strip(ids[start : start + _BLOCK])))
+        same = np.flatnonzero(block == wanted)
+        if len(same):
+            return ids[start + same[0]].item()
+        share = _letters_shared(wanted, block)
+        best = np.argsort(-share, kind="stable")[:_COMPARED]
+        likely += [(-share[k], ids[start + k].item()) for k in best.tolist() if share[k] >= _SIMILAR]
+        likely = sorted(likely)[:_COMPARED]
+    by_text = {text.strip().lower(): text for _, text in reversed(likely)}
+    close = get_close_matches(wanted, by_text, n=1, cutoff=_SIMILAR)
+    return by_text[close[0]] if close else None
+
+
+def _letters_shared(wanted: str, texts: Ids) -> Any:
+    """An upper bound of difflib's similarity of a text and each of many: it disregards the order of letters."""
+    if not texts.dtype.itemsize:
+        return np.zeros(len(texts))
+    letters = texts.view(np.uint32).reshape(len(texts), -1)
+    shared = np.zeros(len(texts))
+    for letter, count in Counter(wanted).items():
+        shared += np.minimum((letters == ord(letter)).sum(axis=1), count)
+    return 2 * shared / np.maximum(len(wanted) + (letters != 0).sum(axis=1), 1)
+
+
+def _integer_of(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return int(float(text)) if float(text).is_integer() else None
+    except (ValueError, OverflowError):
+        return None

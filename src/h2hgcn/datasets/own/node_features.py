@@ -1,6 +1,6 @@
 """Features of a person's nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from h2hgcn.errors import DataError
 
 
 def read_features(source: Any, known: Ids | None = None) -> NodeValues:
-    """Numbers for nodes: a file or DataFrame with an id and a number in every other column, an array, or a mapping.
+    """Numbers for nodes: a file or DataFrame with an id and a number in every other column, or with the columns id,
+    ``feature`` and ``value``; an array, or a mapping.
 
     ``known`` are the ids of the edges, by which a header is told from a row.
     """
@@ -43,12 +44,13 @@ def read_features(source: Any, known: Ids | None = None) -> NodeValues:
 def feature_tensor(values: NodeValues, rows: NDArray[np.int64], nodes: Ids) -> torch.Tensor:
     """The features of all nodes; each must have some."""
     missing = np.flatnonzero(rows < 0)
-    if len(missing):
+    if len(missing) and not values.sparse:
         raise DataError(
             f"{values.origin}: node {shown(nodes[missing[0]])} has no features{and_more(len(missing))}; add its row"
         )
     if sp.issparse(values.values):
-        chosen = sp.csr_array(values.values)[rows].tocoo()
+        nothing = sp.csr_array((1, values.values.shape[1]), dtype=np.float32)  # the last row, that of -1
+        chosen = sp.csr_array(sp.vstack([values.values, nothing]))[rows].tocoo()
         index = torch.from_numpy(np.stack([chosen.row, chosen.col]).astype(np.int64))
         return torch.sparse_coo_tensor(
             index, torch.from_numpy(chosen.data), chosen.shape, check_invariants=True
@@ -59,6 +61,8 @@ def feature_tensor(values: NodeValues, rows: NDArray[np.int64], nodes: Ids) -> t
 def _from_table(file: FileTable, column: int | None, notes: list[str]) -> NodeValues:
     """``column`` holds the ids, if there are any."""
     others = [k for k in range(len(file.columns)) if k != column]
+    if column is not None and is_long([file.columns[k] for k in others]):
+        return _from_triples(file, column, notes)
     if not others:
         held = f"the column {file.columns[0]!r} only" if file.columns else "no columns"
         raise DataError(f"{file.path} has {held}; features need an id and numbers beside it")
@@ -66,6 +70,36 @@ def _from_table(file: FileTable, column: int | None, notes: list[str]) -> NodeVa
     names = [file.columns[k] for k in others]
     ids = None if column is None else file.ids(column)
     return _checked(NodeValues(values, str(file.path), file.where, ids, names, notes))
+
+
+def is_long(columns: Sequence[str]) -> bool:
+    """Whether a table of features has a row for each number that is not 0, as its columns beside the id say."""
+    return sorted(name.lower() for name in columns) == ["feature", "value"]
+
+
+def _from_triples(file: FileTable, column: int, notes: list[str]) -> NodeValues:
+    """Rows of an id, the name of a feature and a number; what is not there is 0."""
+    by_name = {name.lower(): k for k, name in enumerate(file.columns) if k != column}
+    ids, (nodes,) = file.encoded_ids([column])
+    names, (places,) = file.encoded_ids([by_name["feature"]], "feature")
+    numbers = single(file.column(by_name["value"]).numbers())
+    entries = nodes * len(names) + places
+    order = np.argsort(entries, kind="stable")
+    repeated = np.flatnonzero(entries[order][1:] == entries[order][:-1])
+    if len(repeated):
+        row = int(order[repeated[0] + 1])
+        raise DataError(
+            f"{file.where(row)}: the feature {shown(names[places[row]])} of {shown(ids[nodes[row]])} comes a second "
+            f"time{and_more(len(repeated))}; keep one row"
+        )
+    values = sp.csr_array((numbers, (nodes, places)), shape=(len(ids), len(names)))
+    first = np.unique(nodes, return_index=True)[1]
+    return _checked(
+        NodeValues(
+            values, str(file.path), lambda row: file.where(int(first[row])), ids, [str(name) for name in names], notes,
+            sparse=True,
+        )
+    )  # fmt: skip
 
 
 def _from_mapping(source: Mapping[Any, Any]) -> NodeValues:

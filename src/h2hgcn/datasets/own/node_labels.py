@@ -1,7 +1,7 @@
 """Labels of a person's nodes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,14 @@ from h2hgcn.datasets.own.tables import FileTable, Ids, check_is_file
 from h2hgcn.errors import DataError
 
 _LABEL_NAMES = frozenset({"label", "labels", "y", "class", "category", "target"})
+_PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 01 and +1 are texts
 
 
 def read_labels(source: Any, known: Ids | None = None) -> NodeValues:
-    """Classes of nodes: a file or DataFrame with an id and a label, an array, or a mapping by id."""
+    """Classes of nodes: a file or DataFrame with an id, a label and perhaps a column ``split``; an array, or a mapping
+    by id.
+    """
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         check_is_file(path)
@@ -61,8 +64,10 @@ def label_tensor(values: NodeValues, rows: NDArray[np.int64]) -> tuple[torch.Ten
 
 def _from_table(file: FileTable, column: int | None, notes: list[str]) -> NodeValues:
     """``column`` holds the ids, if there are any."""
-    named = [k for k, name in enumerate(file.columns) if name.lower() in _LABEL_NAMES and k != column]
-    others = named or [k for k in range(len(file.columns)) if k != column]
+    others = [k for k in range(len(file.columns)) if k != column]
+    split = split_column([file.columns[k] for k in others])
+    parts = None if split is None else _parts(file, others.pop(split))
+    others = [k for k in others if file.columns[k].lower() in _LABEL_NAMES] or others
     if len(others) != 1:
         raise DataError(
             f"{file.path} has the columns {', '.join(file.columns)}; labels need an id and one column, called "
@@ -70,7 +75,24 @@ def _from_table(file: FileTable, column: int | None, notes: list[str]) -> NodeVa
         )
     labels = [_label(value) for value in file.table.column(others[0]).to_pylist()]
     ids = None if column is None else file.ids(column)
-    return _noted(NodeValues(labels, str(file.path), file.where, ids, notes=notes))
+    return _noted(NodeValues(labels, str(file.path), file.where, ids, notes=notes, parts=parts))
+
+
+def split_column(columns: Sequence[str]) -> int | None:
+    """Which of the columns beside the id has the parts of a split; labels are in another one."""
+    places = [k for k, name in enumerate(columns) if name.lower() == "split"]
+    return places[0] if places and len(columns) > 1 else None
+
+
+def _parts(file: FileTable, column: int) -> list[str | None]:
+    """The part that each row's node is in, None where there is a blank."""
+    words = [None if value is None else str(value).strip().lower() for value in file.table.column(column).to_pylist()]
+    for row, word in enumerate(words):
+        if word and word not in _PARTS:
+            raise DataError(
+                f"{file.where(row)}: the split {word!r} is not known; use train, val or test, or leave it blank"
+            )
+    return [_PARTS[word] if word else None for word in words]
 
 
 def _noted(labels: NodeValues) -> NodeValues:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from h2hgcn.datasets.own.ids import closest_id
 from h2hgcn.datasets.own.tables import Ids, shown
 from h2hgcn.errors import DataError
 
@@ -16,7 +17,10 @@ Unlinked = Literal["error", "keep", "drop"]
 
 @dataclass
 class NodeValues:
-    """Values of nodes: in rows that belong to ``ids``, or, without ids, to the nodes 0, 1, 2, ..."""
+    """Values of nodes: in rows that belong to ``ids``, or, without ids, to the nodes 0, 1, 2, ...
+
+    With ``sparse``, nodes without a row have zeros. ``parts`` are the parts of a split that came with labels.
+    """
 
     values: Any
     origin: str
@@ -24,6 +28,8 @@ class NodeValues:
     ids: Ids | None = None
     names: list[str] | None = None
     notes: list[str] = field(default_factory=list)
+    sparse: bool = False
+    parts: list[str | None] | None = None
 
 
 def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes: list[str]) -> NDArray[np.int64]:
@@ -46,10 +52,12 @@ def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes
     found = ids[order][places] == nodes if len(ids) else np.zeros(len(nodes), dtype=bool)
     strangers = np.flatnonzero(~np.isin(ids, nodes))
     if len(strangers) and unlinked == "error":
+        near = closest_id(ids[strangers[0]], nodes)
+        meant = "" if near is None else f"; did you mean {near!r}? Else"
         raise DataError(
             f"{values.where(int(strangers[0]))}: {shown(ids[strangers[0]])} has {what}, but no edge"
-            f"{and_more(len(strangers))}; pass unlinked='keep' (--unlinked keep) to have such nodes without edges, "
-            "or 'drop'"
+            f"{and_more(len(strangers))}{meant or ';'} pass unlinked='keep' (--unlinked keep) to have such nodes "
+            "without edges, or 'drop'"
         )
     if len(strangers):
         notes.append(f"{len(strangers)} nodes with {what} but no edge were dropped")

@@ -63,9 +63,9 @@ class FileTable:
         ids, codes = self.encoded_ids([column])
         return ids[codes[0]]
 
-    def encoded_ids(self, columns: Sequence[int]) -> tuple[Ids, list[Codes]]:
+    def encoded_ids(self, columns: Sequence[int], what: str = "node id") -> tuple[Ids, list[Codes]]:
         """The distinct ids of some columns, sorted, and for every column the place of each row's id among them."""
-        texts = [self.column(column).ids() for column in columns]
+        texts = [self.column(column).ids(what) for column in columns]
         if len({column.type for column in texts}) > 1:
             texts = [column.cast(pa.string()) for column in texts]
         chunks = [chunk for column in texts for chunk in column.chunks]

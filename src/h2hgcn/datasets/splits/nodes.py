@@ -27,14 +27,15 @@ def split_nodes(
 ) -> NodeSplit:
     """Splits the labelled nodes of a PyG ``Data``.
 
-    ``"clean"``: at random, every class in the same proportions. ``"planetoid"``: the masks that came with the graph.
-    ``"legacy"``: the masks where there are any, else HGCN's function for two classes, bit for bit; given more
-    classes, it puts nodes into several parts, and a warning counts them. Shares that are not given are those that
-    the dataset is published with, else 15 % each.
+    ``"clean"``: at random, every class in the same proportions. ``"given"``: ``train_mask``, ``val_mask`` and
+    ``test_mask`` of the graph, from a PyG ``Data`` or from a column ``split`` beside the labels; ``"planetoid"`` is the
+    same for Cora and PubMed. ``"legacy"``: the masks where there are any, else HGCN's function for two classes, bit for
+    bit; given more classes, it puts nodes into several parts, and a warning counts them. Shares that are not given are
+    those that the dataset is published with, else 15 % each.
     """
     check_protocol(protocol, get_args(NodeProtocol))
     check_seed(seed)
-    if protocol == "planetoid" or (protocol == "legacy" and _has_masks(graph)):
+    if protocol in ("planetoid", "given") or (protocol == "legacy" and _has_masks(graph)):
         return _from_masks(graph, seed, protocol)
     published = _PUBLISHED.get(getattr(graph, "name", ""), _OTHERWISE)
     val = published[0] if val is None else val
@@ -122,9 +123,18 @@ def _has_masks(graph: Any) -> bool:
     return all(getattr(graph, f"{part}_mask", None) is not None for part in ("train", "val", "test"))
 
 
+def brings_split(graph: Any) -> bool:
+    """Whether a graph has one split of its nodes as masks; several, in columns, leave a choice."""
+    masks = [getattr(graph, f"{part}_mask", None) for part in ("train", "val", "test")]
+    return all(mask is not None and np.shape(mask) == (graph.num_nodes,) for mask in masks)
+
+
 def _from_masks(graph: Any, seed: int, protocol: NodeProtocol) -> NodeSplit:
     if not _has_masks(graph):
-        raise DataError("the graph came without train_mask, val_mask and test_mask; use protocol='clean'")
+        raise DataError(
+            "the graph came without train_mask, val_mask and test_mask; give labels with a column 'split', or use "
+            "protocol='clean'"
+        )
     masks = {part: _mask(graph, f"{part}_mask") for part in ("train", "val", "test")}
     for (one, mask), (other, another) in combinations(masks.items(), 2):
         shared = int((mask & another).sum())

@@ -14,7 +14,7 @@ from h2hgcn.datasets.splits.pairs import Pairs, PairSpace
 from h2hgcn.errors import DataError
 
 Protocol = Literal["clean", "legacy"]
-NodeProtocol = Literal["clean", "legacy", "planetoid"]
+NodeProtocol = Literal["clean", "legacy", "planetoid", "given"]
 Indices = NDArray[np.int64]
 
 
@@ -63,6 +63,15 @@ class EdgeSplit:
         linked[self.train[self.train[:, 0] != self.train[:, 1]]] = True
         return linked[pairs[:, 0]] & linked[pairs[:, 1]]
 
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Pairs as columns ``source``, ``target``, ``split`` and ``label``, which is 0 for pairs without an edge."""
+        kinds = ("train", "val", "val_neg", "test", "test_neg")
+        pairs = np.concatenate([getattr(self, kind) for kind in kinds])
+        sizes = [len(getattr(self, kind)) for kind in kinds]
+        parts = np.repeat([kind.removesuffix("_neg") for kind in kinds], sizes)
+        labels = np.repeat([0 if kind.endswith("_neg") else 1 for kind in kinds], sizes)
+        return {"source": pairs[:, 0], "target": pairs[:, 1], "split": parts, "label": labels}
+
     @property
     def space(self) -> PairSpace:
         """The pairs that negatives are drawn from."""
@@ -82,6 +91,10 @@ class NodeSplit:
     seed: int
     protocol: NodeProtocol
 
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Columns ``node`` and ``split``."""
+        return _table(self, "node")
+
     def __repr__(self) -> str:
         return _summary(self, ("train", "val", "test"))
 
@@ -95,6 +108,10 @@ class GraphSplit:
     test: Indices
     seed: int
     protocol: Literal["clean", "fair-comparison"]
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Columns ``graph`` and ``split``."""
+        return _table(self, "graph")
 
     def __repr__(self) -> str:
         return _summary(self, ("train", "val", "test"))
@@ -113,6 +130,14 @@ def check_fractions(val: float, test: float) -> None:
 def check_seed(seed: int) -> None:
     if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
         raise DataError(f"seed={seed!r} must be an integer between 0 and {2**32 - 1}")
+
+
+def _table(split: NodeSplit | GraphSplit, item: str) -> dict[str, NDArray[Any]]:
+    parts = {part: getattr(split, part) for part in ("train", "val", "test")}
+    return {
+        item: np.concatenate(list(parts.values())),
+        "split": np.repeat(list(parts), [len(members) for members in parts.values()]),
+    }
 
 
 def _summary(split: Any, arrays: tuple[str, ...]) -> str:

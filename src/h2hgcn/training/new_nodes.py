@@ -1,0 +1,265 @@
+"""A run on its own graph joined with new nodes and edges."""
+
+import warnings
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from h2hgcn.datasets import task_features
+from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.datasets.own.edge_list import EdgeList
+from h2hgcn.datasets.own.edge_sources import read_edges_from
+from h2hgcn.datasets.own.edge_weights import single_precision_weights
+from h2hgcn.datasets.own.ids import integers_in, unknown_nodes
+from h2hgcn.datasets.own.node_features import feature_tensor, read_features
+from h2hgcn.datasets.own.node_sources import features_of
+from h2hgcn.datasets.own.node_values import NodeValues, and_more
+from h2hgcn.datasets.own.tables import Ids, shown
+from h2hgcn.datasets.splits.pairs import contains
+from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.tasks.features import check_same_columns, listed
+from h2hgcn.tasks.problem import Problem
+from h2hgcn.training.node_names import NodeNames
+from h2hgcn.training.run import Run, reached_from
+
+# What a joined graph has from that of the run, beside edges, features and labels.
+_KEPT = ("name", "directed", "structural", "feature_names", "label_names", "label_columns", "append_structure")
+
+
+class ExtendedRun(Run):
+    """What ``Run.with_new`` returns: the trained model on the run's graph with new nodes and edges.
+
+    ``nodes`` are those of the run and then ``new_nodes``. All edges carry messages, for link prediction also those that
+    were held out. It has no metrics of its own and is not saved.
+    """
+
+    def __init__(self, run: Run, data: Data, new_nodes: Ids) -> None:
+        super().__init__(run.model, run.task, run.config, run.result, run.history, data)
+        self.trained: Run = getattr(run, "trained", run)
+        self.new_nodes = new_nodes
+
+    @cached_property
+    def embeddings(self) -> Tensor:
+        """A point for each node of the joined graph."""
+        return self.trained.encode(self.data)
+
+    @property
+    def links(self) -> Tensor:
+        edge_index: Tensor = self.data.edge_index
+        return edge_index
+
+    @property
+    def problem(self) -> Problem:
+        raise DataError("a run with new nodes has no split and no metrics; use those of the run that it comes from")
+
+    def encode(self, data: Any) -> Tensor:
+        return self.trained.encode(data)
+
+    def known_nodes(self, data: Any) -> Tensor | None:
+        return self.trained.known_nodes(data)
+
+    def save(self, path: str | Path) -> None:
+        raise DataError("a run with new nodes is not saved; keep their edges and features, and call with_new again")
+
+
+def extended_run(
+    run: Run, edges: Any, features: Any, weights: Any, columns: tuple[str, str] | None, header: bool | None
+) -> ExtendedRun:
+    """``Run.with_new``."""
+    _check_run(run)
+    if edges is None and features is None:
+        raise DataError("there is nothing new; give new edges, the features of new nodes, or both")
+    names, notes = NodeNames(run.data), list[str]()
+    source = None if edges is None else _read_edges(run.data, edges, weights, columns, header)
+    if source is not None:
+        source.ids = _as_own(source.ids, names, source.origin)
+        notes += source.notes
+    values = None
+    if features is not None or (source is not None and source.features is not None):
+        values = read_features(features) if source is None else features_of(source, features)
+    if values is not None:
+        _check_ids(values, names)
+        notes += values.notes
+    named = [part.ids for part in (source, values) if part is not None and part.ids is not None]
+    candidates = np.unique(np.concatenate(named))
+    new = candidates[names.known(candidates) < 0]
+    data = Data(num_nodes=len(names.ids) + len(new))
+    data.node_ids = np.concatenate([names.ids, new])
+    for name in _KEPT:
+        if getattr(run.data, name, None) is not None:
+            data[name] = run.data[name]
+    _set_edges(data, run.data, source, names, notes)
+    _check_connected(run, data, source, names, notes)
+    _set_features(data, run, values, new, notes)
+    y = getattr(run.data, "y", None)
+    if y is not None and y.dim() == 1 and len(y) == len(names.ids):
+        data.y = torch.cat([y, y.new_full((len(new),), UNLABELLED)])
+    for note in notes:
+        warnings.warn(note, DataWarning, stacklevel=3)
+    return ExtendedRun(run, data, new)
+
+
+def _check_run(run: Run) -> None:
+    if run.task.name == "gc":
+        raise DataError("this run is about graphs of a collection, which have no new nodes; predict the whole graph")
+    if run.data is None:
+        raise DataError("the run does not hold its graph, which new nodes join; run its command again")
+    run.check_inductive()
+    if getattr(run.task, "closure", False):
+        raise DataError("this run has the closure of its hierarchy, which new edges change; train again with them")
+
+
+def _read_edges(own: Data, edges: Any, weights: Any, columns: Any, header: bool | None) -> EdgeList:
+    """New edges, with weights if those of the run have some."""
+    weighted = getattr(own, "edge_weight", None) is not None
+    if not weighted and weights not in (None, False):
+        raise DataError("the edges of the run have no weights; leave those of new edges out")
+    source = read_edges_from(edges, weights if weighted else False, columns, header)
+    if weighted and source.weights is None:
+        raise DataError(
+            f"{source.origin}: the edges of the run have weights; give new edges some, in a column 'weight'"
+        )
+    return source
+
+
+def _as_own(ids: Ids, names: NodeNames, origin: str) -> Ids:
+    """New ids of the type that those of the run have."""
+    if names.ids.dtype.kind == "U":
+        return ids.astype(np.str_)
+    if ids.dtype.kind == "U":
+        strange = next(k for k in range(len(ids)) if integers_in(ids[k : k + 1]) is None)
+        raise DataError(
+            f"{origin}: the id {shown(ids[strange])} is not an integer, but those of the run are; give new nodes "
+            "integers as ids"
+        )
+    return ids
+
+
+def _check_ids(values: NodeValues, names: NodeNames) -> None:
+    """Brings the ids of features to those of the run; they name new nodes, each once."""
+    if values.ids is None:
+        raise DataError(f"{values.origin} has no ids; name the new node of each row, as in a column 'id'")
+    values.ids = _as_own(values.ids, names, values.origin)
+    known = np.flatnonzero(names.known(values.ids) >= 0)
+    if len(known):
+        row = int(known[0])
+        raise DataError(
+            f"{values.where(row)}: {shown(values.ids[row])} is a node of the run, which has its features"
+            f"{and_more(len(known))}; leave its row out, or give a new node another id"
+        )
+    order = np.argsort(values.ids, kind="stable")
+    repeated = np.flatnonzero(values.ids[order][1:] == values.ids[order][:-1])
+    if len(repeated):
+        row = int(order[repeated[0] + 1])
+        raise DataError(f"{values.where(row)}: {shown(values.ids[row])} comes a second time; keep one row a node")
+
+
+def _set_edges(data: Data, own: Data, source: EdgeList | None, names: NodeNames, notes: list[str]) -> None:
+    """The edges of the run, and new ones after them."""
+    data.edge_index = own.edge_index
+    weight = getattr(own, "edge_weight", None)
+    if weight is not None:
+        data.edge_weight = weight.reshape(-1)
+    if source is None:
+        return
+    count = int(data.num_nodes)
+    weights = single_precision_weights(source)
+    pairs = NodeNames(data).numbers(source.ids)[np.stack([source.source, source.target])]
+    there = own.edge_index.numpy()
+    if not getattr(own, "directed", False):
+        pairs, there = np.sort(pairs, axis=0), np.sort(there, axis=0)
+    keys, rows = np.unique(pairs[0] * count + pairs[1], return_index=True)
+    is_loop = pairs[0, rows] == pairs[1, rows]
+    is_known = contains(np.unique(there[0] * count + there[1]), keys) & ~is_loop
+    for left_out, what in ((is_loop, "join a node with itself"), (is_known, "are in the graph of the run already")):
+        if left_out.any():
+            notes.append(f"{source.origin}: edges that {what} were left out: {int(left_out.sum())}")
+    rows = rows[~is_loop & ~is_known]
+    added = torch.from_numpy(pairs[:, rows])
+    if not getattr(own, "directed", False):
+        added = torch.cat([added, added.flip(0)], dim=1)
+    data.edge_index = torch.cat([own.edge_index, added], dim=1)
+    if weights is not None:
+        more = torch.from_numpy(weights[rows]).repeat(added.shape[1] // max(len(rows), 1))
+        data.edge_weight = torch.cat([data.edge_weight, more.to(data.edge_weight.dtype)])
+
+
+def _check_connected(run: Run, data: Data, source: EdgeList | None, names: NodeNames, notes: list[str]) -> None:
+    """Raises if nothing gives a new node its place: neither features nor a path to a node of the run."""
+    by_features = run.places_by_features(data)
+    if source is not None and (names.known(source.ids) < 0).all():
+        said = unknown_nodes(source.ids.tolist(), names.ids)
+        if not by_features:
+            raise DataError(f"{source.origin}: no edge leads to a node of the run: {said}")
+        notes.append(f"{source.origin}: no edge leads to a node of the run: {said}")
+    if by_features:
+        return
+    is_own = np.arange(data.num_nodes) < len(names.ids)
+    lost = np.flatnonzero(~reached_from(data.edge_index, is_own))
+    if len(lost):
+        raise DataError(
+            f"node {shown(data.node_ids[lost[0]])} is new and no path leads from it to a node of the run"
+            f"{and_more(len(lost))}, so nothing gives it a place; add its edges, or train with features"
+        )
+
+
+def _set_features(data: Data, run: Run, values: NodeValues | None, new: Ids, notes: list[str]) -> None:
+    own = run.data
+    width = own.x.shape[1]
+    if getattr(own, "structural", False):
+        if values is not None:
+            raise DataError(f"{values.origin}: the run was trained without features; leave those of new nodes out")
+        data.x = torch.zeros(int(data.num_nodes), width)
+        data.x = task_features(data, run.task.name, data.edge_index)
+        return
+    rows = np.full(len(new), -1)
+    if values is not None and values.ids is not None:
+        rows[np.searchsorted(new, values.ids)] = np.arange(len(values.ids))
+    missing = np.flatnonzero(rows < 0)
+    is_needed = run.places_by_features(data) or getattr(run.model.head, "features", None) is not None
+    if len(missing) and is_needed and (values is None or not values.sparse):
+        columns = getattr(own, "feature_names", None)
+        raise DataError(
+            f"node {shown(new[missing[0]])} is new and has no features, which the model needs{and_more(len(missing))}; "
+            f"give its row{'' if columns is None else f' with {listed(columns)}'} in --new-features (features=)"
+        )
+    added = torch.zeros(len(new), width)
+    if values is not None:
+        _check_columns(values, own, notes)
+        if values.sparse:
+            added = feature_tensor(values, rows, new)
+        else:
+            added[torch.from_numpy(rows >= 0)] = torch.from_numpy(values.values[rows[rows >= 0]])
+    x = own.x if own.x.is_floating_point() else own.x.float()
+    if x.layout == torch.strided:
+        data.x = torch.cat([x, (added if added.layout == torch.strided else added.to_dense()).to(x.dtype)])
+    else:
+        data.x = torch.cat([x.to_sparse_coo(), added.to_sparse_coo().to(x.dtype)]).coalesce()
+
+
+def _check_columns(values: NodeValues, own: Data, notes: list[str]) -> None:
+    """Raises unless new features have the columns of the run; those of a long table are brought into their order."""
+    columns = getattr(own, "feature_names", None)
+    if values.sparse and values.names is not None and columns is not None:
+        place = {name: k for k, name in enumerate(columns)}
+        strange = [name for name in values.names if name not in place]
+        if len(strange) == len(values.names):
+            raise DataError(f"{values.origin}: the run has none of the features {listed(strange)}; use the same names")
+        if strange:
+            notes.append(f"{values.origin}: features that the run does not have were left out: {listed(strange)}")
+        entries = values.values.tocoo()
+        moved = np.array([place.get(name, -1) for name in values.names])[entries.col]
+        chosen, shape = moved >= 0, (values.values.shape[0], len(columns))
+        values.values = sp.csr_array((entries.data[chosen], (entries.row[chosen], moved[chosen])), shape=shape)
+    else:
+        check_same_columns(own, Data(name=values.origin, feature_names=values.names))
+    if values.values.shape[1] != own.x.shape[1]:
+        raise DataError(
+            f"{values.origin} has {values.values.shape[1]} features a node; the run was trained with {own.x.shape[1]}"
+        )
