@@ -19,7 +19,7 @@ from h2hgcn.cli.graph_options import (
 )
 from h2hgcn.cli.output import progress_bar, stderr
 from h2hgcn.cli.output_files import Force, check_free
-from h2hgcn.cli.run_options import RunPath, open_other_graph, open_run
+from h2hgcn.cli.run_options import OtherGraphs, RunPath, open_other_graph, open_run
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def embed(
         typer.Option(help="lorentz, poincare or klein; of Euclidean models euclidean.", show_default="of the model"),
     ] = None,
     edges: Edges = None,
+    graphs: OtherGraphs = None,
     features: Features = None,
     labels: Labels = None,
     weights: Weights = None,
@@ -45,18 +46,18 @@ def embed(
     data: DataFolder = None,
     force: Force = False,
 ) -> None:
-    """Write the points of the run's nodes (of its graphs, for a collection), or of another graph's nodes.
+    """Write the points of the run's nodes (of its graphs, for a collection), or of other graphs.
 
     Example: h2hgcn embed runs/disease-lp-h2h-gcn-seed0 --out disease.csv --coordinates poincare
     """
     check_free(out, force)
-    opened = open_run(run, data, with_data=edges is None)
+    opened = open_run(run, data, with_data=edges is None and graphs is None)
     if edges is not None and opened.task.name == "gc":
         raise DataError(
             f"--edges: {run} is about graphs of a collection; h2hgcn predict tells the class of another one"
         )
     other = open_other_graph(
-        opened, edges, features=features, labels=labels, weights=weights, directed=directed, source=source,
+        opened, edges, graphs, features=features, labels=labels, weights=weights, directed=directed, source=source,
         target=target, header=header, unlinked=unlinked,
     )  # fmt: skip
     count = (_stream if _is_large(opened, other, out) else _write)(opened, other, out, coordinates)

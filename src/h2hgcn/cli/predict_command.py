@@ -10,7 +10,7 @@ from h2hgcn.cli.graph_options import DataFolder, Directed, Edges, Features, Head
 from h2hgcn.cli.id_files import read_ids, read_pairs
 from h2hgcn.cli.output import print_json, stderr, stdout
 from h2hgcn.cli.output_files import Force, check_table, write_table
-from h2hgcn.cli.run_options import RunPath, open_other_graph, open_run, warn_of
+from h2hgcn.cli.run_options import OtherGraphs, RunPath, open_other_graph, open_run, warn_of
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,9 +27,10 @@ def predict(
     run: RunPath,
     file: Annotated[
         Path | None,
-        typer.Argument(help="Pairs of nodes (lp), nodes (nc) or numbers of graphs (gc). Default: all nodes or graphs."),
+        typer.Argument(help="Pairs of nodes (lp), nodes (nc) or graphs (gc), by id. Default: all nodes or graphs."),
     ] = None,
     edges: Edges = None,
+    graphs: OtherGraphs = None,
     features: Features = None,
     weights: Weights = None,
     directed: Directed = None,
@@ -44,16 +45,18 @@ def predict(
 ) -> None:
     """Predict links, classes of nodes, or classes of graphs, with probabilities.
 
-    With --edges (and --features) the model is used on another graph, whose nodes it need not have seen.
+    With --edges (and --features) the model is used on another graph, whose nodes it need not have seen; with --graphs
+    on the graphs of a folder.
 
     Examples: h2hgcn predict runs/disease-lp-h2h-gcn-seed0 pairs.csv --out scores.csv;
-    h2hgcn predict runs/my-nc-h2h-gcn-seed0 --edges new.csv
+    h2hgcn predict runs/my-nc-h2h-gcn-seed0 --edges new.csv;
+    h2hgcn predict runs/my-gc-h2h-gcn-seed0 --graphs new-graphs --out classes.csv
     """
     if out is not None:
         check_table(out, force)
-    opened = open_run(run, data, with_data=edges is None)
+    opened = open_run(run, data, with_data=edges is None and graphs is None)
     other = open_other_graph(
-        opened, edges, features=features, weights=weights, directed=directed, source=source, target=target,
+        opened, edges, graphs, features=features, weights=weights, directed=directed, source=source, target=target,
         header=header, unlinked=unlinked,
     )  # fmt: skip
     columns = _PREDICT[opened.task.name](opened, file, other)
@@ -82,15 +85,17 @@ def _nodes(run: "Run", file: Path | None, other: Any) -> Columns:
 
 
 def _graphs(run: "Run", file: Path | None, other: Any) -> Columns:
-    import numpy as np
+    from h2hgcn.datasets.graph_file import is_graph
+    from h2hgcn.training.artifacts import ids_of
 
-    if other is not None:
+    if is_graph(other):
         if file is not None:
             raise DataError(f"{file}: --edges gives one graph, whose class is predicted; leave the file out")
         return _classes(run, "graph", [other.name], run.predict(other))
-    known = np.arange(len(run.data))
-    numbers = known.tolist() if file is None else read_ids(file, known, "graph")
-    return _classes(run, "graph", numbers, run.predict([run.data[number] for number in numbers]))
+    collection = run.data if other is None else other
+    known = ids_of(collection)
+    chosen = known.tolist() if file is None else read_ids(file, known, "graph")
+    return _classes(run, "graph", chosen, run.predict(chosen, collection))
 
 
 def _embedding(run: "Run", file: Path | None, other: Any) -> Columns:

@@ -81,6 +81,8 @@ class GraphClassification:
         data = as_collection(data)
         if is_graph(data) or not isinstance(data, Sequence | torch.utils.data.Dataset):
             raise DataError("graph classification needs a collection of graphs, not one graph; choose another task")
+        if getattr(data, "y", None) is None:
+            raise DataError("the graphs have no classes; give a file with a graph's name and class a row (--labels)")
         return GraphProblem(self, data, self._split(data))
 
     def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:

@@ -1,6 +1,6 @@
 """Predictions of a trained model, also on graphs that it has not seen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,8 +13,8 @@ from h2hgcn.tasks.baselines import as_matrix
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.encoding import all_points
 from h2hgcn.tasks.features import listed, node_features
-from h2hgcn.tasks.graph_batches import batch_of, essence
-from h2hgcn.tasks.graph_classification import graph_logits
+from h2hgcn.tasks.graph_batches import GraphBatch, batch_of, essence
+from h2hgcn.tasks.graph_classification import graph_logits, graph_points
 from h2hgcn.tasks.heads import LinkHead, NodeHead
 from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model
@@ -67,9 +67,21 @@ def class_probabilities(model: Model, points: Tensor, nodes: Tensor, data: Any) 
     return head.logits_with(x, points[nodes.to(points.device)], model.distance_scale).softmax(1)
 
 
-@torch.no_grad()
-def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
+def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int) -> Tensor:
     """The probabilities of the classes of some graphs."""
+    return _of_graphs(lambda batch: graph_logits(model, batch).softmax(1), model, graphs, in_features)
+
+
+def encode_graphs(model: Model, graphs: Sequence[Any], in_features: int) -> Tensor:
+    """A point for each of some graphs."""
+    return _of_graphs(lambda batch: graph_points(model, batch), model, graphs, in_features)
+
+
+@torch.no_grad()
+def _of_graphs(
+    compute: Callable[[GraphBatch], Tensor], model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64
+) -> Tensor:
+    """What is computed batch by batch, a row for each graph."""
     essences = [essence(graph, f"graph {number}") for number, graph in enumerate(graphs)]
     for number, graph in enumerate(essences):
         if graph.x.shape[1] != in_features:
@@ -78,4 +90,4 @@ def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int, b
             )
     device = next(model.parameters()).device
     chunks = [essences[first : first + batch_size] for first in range(0, len(essences), batch_size)]
-    return torch.cat([graph_logits(model, batch_of(chunk).to(device)).softmax(1) for chunk in chunks])
+    return torch.cat([compute(batch_of(chunk).to(device)) for chunk in chunks])
