@@ -64,7 +64,9 @@ def open_graph(graph: str, root: Path | None = None, **options: Any) -> Any:
     if not Path(graph).exists():
         raise DataError(f"{graph} is neither a file nor one of the datasets {', '.join(DATASETS)}")
     if Path(graph).is_dir() and not is_converted(graph):
-        return load_graphs_by_text(graph, **{name: value for name, value in options.items() if name != "unlinked"})
+        if options.pop("unlinked", None) is not None:
+            raise DataError(f"--unlinked: only for one graph; {graph} is a folder of graphs")
+        return load_graphs_by_text(graph, **options)
     return open_own_graph(graph, **options)
 
 

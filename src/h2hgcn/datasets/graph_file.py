@@ -74,7 +74,8 @@ def fingerprint(data: Any) -> str:
     if is_graph(data):
         _add_graph(digest, data)
         return digest.hexdigest()
-    digest.update(str((len(data), data.num_node_features, [int(label) for label in data.y])).encode())
+    labels = None if data.y is None else [int(label) for label in data.y]
+    digest.update(str((len(data), data.num_node_features, labels)).encode())
     if isinstance(data, GraphList) and data.graph_ids is not None:
         digest.update(json.dumps([data.graph_ids.tolist(), data.label_names, data.feature_names]).encode())
     contents = data.checksum() if isinstance(data, GraphCollection) else None

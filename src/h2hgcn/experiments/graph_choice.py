@@ -18,7 +18,8 @@ DEFAULT_DATASET = "disease"
 
 _OPTIONS: dict[str, Any] = {
     "dataset": str, "edges": str, "graphs": str, "features": str, "labels": str, "weights": str, "directed": bool,
-    "source": str, "target": str, "header": bool, "unlinked": str, "without_feature": int, "fingerprint": str, "memory": bool,
+    "source": str, "target": str, "header": bool, "unlinked": str, "without_feature": int,
+    "fingerprint": str, "memory": bool,
 }  # fmt: skip
 _RECORDS = ("fingerprint", "memory")
 # What names the data; a layer that has one of these starts anew.

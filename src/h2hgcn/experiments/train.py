@@ -82,9 +82,10 @@ def train(
     Args:
         data: A file of edges, a folder of graphs, the name of a dataset, or a graph in memory: a DataFrame of edges, a
             networkx graph, a SciPy matrix, a list of pairs, an ``edge_index``, or a PyG ``Data``. Everything that
-            ``load_graph`` takes is loaded by it. A ``Data`` is used as it is, in its order of nodes; a copy gets structural features if it has
-            no ``x``, and ``directed`` if its edges go one way. A list of ``Data``, a PyG dataset or a folder that
-            ``load_graphs`` reads is a collection of graphs. None takes the graph of ``config``, or the built-in tree.
+            ``load_graph`` takes is loaded by it. A ``Data`` is used as it is, in its order of nodes; a copy gets
+            structural features if it has no ``x``, and ``directed`` if its edges go one way. A list of ``Data``, a PyG
+            dataset or a folder that ``load_graphs`` reads is a collection of graphs. None takes the graph of
+            ``config``, or the built-in tree.
         task: ``"lp"`` (links), ``"nc"`` (classes of nodes), ``"gc"`` (classes of graphs) or ``"embed"`` (distances
             that reconstruct all links). Default: ``"lp"``, or ``"gc"`` for a collection.
         closure: With ``task="embed"``, whether to embed the transitive closure of a hierarchy.

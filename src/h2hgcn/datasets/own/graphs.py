@@ -170,11 +170,13 @@ def _collection(
 
 def _graph_files(folder: Path, labels: Any) -> tuple[dict[str, Path], list[str]]:
     """The files by the names of their graphs, in natural order (g2 before g10), and notes on what is left out."""
-    labels_file = Path(labels).expanduser().resolve() if isinstance(labels, str | PathLike) else None
+    tables = {_labels_file(folder)}
+    if isinstance(labels, str | PathLike):
+        tables.add(Path(labels).expanduser().resolve())
     found: dict[str, Path] = {}
     others = []
     for path in sorted(folder.iterdir(), key=lambda path: path.name):
-        if path.name.startswith(".") or path.resolve() == labels_file or path == _labels_file(folder):
+        if path.name.startswith(".") or not tables.isdisjoint((path, path.resolve())):
             continue
         name, kind = _name_and_kind(path)
         if path.is_dir() or kind not in _GRAPH_SUFFIXES:
