@@ -6,73 +6,44 @@ import networkx as nx
 import numpy as np
 import pyarrow.parquet
 import pytest
-from conftest import invoke
+from runs import KINDS, write_graphs
 
 import h2hgcn
 from h2hgcn.datasets import DataWarning
 from h2hgcn.training import load_run
 
-KINDS = ("tree", "ring")
-
-
-def write_graphs(folder, count=24, seed=0):
-    """Trees and rings, with their classes beside them."""
-    folder.mkdir()
-    rows = ["graph,class"]
-    for k in range(count):
-        size = 5 + (k + seed) % 7
-        graph = nx.cycle_graph(size) if k % 2 else nx.random_labeled_tree(size, seed=seed + k)
-        nx.write_edgelist(graph, folder / f"g{k}.csv", delimiter=",", data=False)
-        rows.append(f"g{k},{KINDS[k % 2]}")
-    (folder.parent / f"{folder.name}-y.csv").write_text("\n".join(rows) + "\n")
-
-
-TRAIN = ("train", "--task", "gc", "--graphs", "shapes", "--labels", "shapes-y.csv", "--epochs", 3,
-         "--set", "task.num_folds=4")  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def learned(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("learned")
-    write_graphs(folder / "shapes")
-    write_graphs(folder / "new", 6, seed=3)
-    result = invoke(folder, *TRAIN, "--search", "none", "--out", "run")
-    assert result.returncode == 0, result.stderr
-    assert "no features were given; structural ones were made" in result.stderr
-    return folder
-
 
 @pytest.fixture
-def own(tmp_path):
+def own(tmp_path, at, train_graphs):
     """A run and its graphs, to be changed."""
     write_graphs(tmp_path / "shapes")
-    assert invoke(tmp_path, *TRAIN, "--search", "none", "--out", "run").returncode == 0
+    assert at(tmp_path, *train_graphs, "--search", "none", "--out", "run").returncode == 0
     return tmp_path
 
 
-def test_a_run_keeps_names_and_finds_its_graphs(learned):
+def test_a_run_keeps_names_and_finds_its_graphs(learned, at):
     table = pyarrow.parquet.read_table(learned / "run" / "embeddings.parquet").to_pydict()
     assert table["id"] == [f"g{k}" for k in range(24)]
     assert table["label"] == [KINDS[k % 2] for k in range(24)]
     report = (learned / "run" / "report.html").read_text()
     assert "graph classification on shapes" in report
     assert "g23" in report
-    told = json.loads(invoke(learned, "evaluate", "run", "--json").stdout)
+    told = json.loads(at(learned, "evaluate", "run", "--json").stdout)
     assert told["metrics"] == json.loads((learned / "run" / "result.json").read_text())["metrics"]
-    rows = json.loads(invoke(learned, "predict", "run", "--json").stdout)
+    rows = json.loads(at(learned, "predict", "run", "--json").stdout)
     assert [row["graph"] for row in rows] == table["id"]
     for row in rows:
         assert row["p(tree)"] + row["p(ring)"] == pytest.approx(1)
         assert row["probability"] == row[f"p({row['class']})"]
-    assert invoke(learned, "embed", "run", "--out", "p.npz").returncode == 0
+    assert at(learned, "embed", "run", "--out", "p.npz").returncode == 0
     assert np.load(learned / "p.npz")["id"].tolist() == table["id"]
-    page = invoke(learned, "explore", "run", "--export", "page.html")
+    page = at(learned, "explore", "run", "--export", "page.html")
     assert page.returncode == 0, page.stderr
     assert "shapes by h2h-gcn" in (learned / "page.html").read_text()
 
 
-def test_new_graphs(learned, tmp_path):
-    result = invoke(learned, "predict", "run", "--graphs", "new", "--json")
+def test_new_graphs(learned, tmp_path, at):
+    result = at(learned, "predict", "run", "--graphs", "new", "--json")
     assert result.returncode == 0, result.stderr
     rows = json.loads(result.stdout)
     with pytest.warns(DataWarning):
@@ -81,35 +52,35 @@ def test_new_graphs(learned, tmp_path):
     assert [row["graph"] for row in rows] == graphs.graph_ids.tolist()
     assert [row["p(ring)"] for row in rows] == pytest.approx(expected[:, 0].tolist())
     (tmp_path / "some.txt").write_text("g4\ng1\n")
-    chosen = json.loads(invoke(learned, "predict", "run", tmp_path / "some.txt", "--graphs", "new", "--json").stdout)
+    chosen = json.loads(at(learned, "predict", "run", tmp_path / "some.txt", "--graphs", "new", "--json").stdout)
     assert [row["graph"] for row in chosen] == ["g4", "g1"]
     points = tmp_path / "points.csv"
-    assert invoke(learned, "embed", "run", "--graphs", "new", "--labels", "new-y.csv", "--out", points).returncode == 0
+    assert at(learned, "embed", "run", "--graphs", "new", "--labels", "new-y.csv", "--out", points).returncode == 0
     first, second = points.read_text().splitlines()[:2]
     assert first.startswith('"id","label","x0"')
     assert second.startswith('"g0","tree"')
 
 
-def test_the_same_graphs_have_the_same_classes(learned):
-    own, same = (json.loads(invoke(learned, "predict", "run", *more, "--json").stdout)
+def test_the_same_graphs_have_the_same_classes(learned, at):
+    own, same = (json.loads(at(learned, "predict", "run", *more, "--json").stdout)
                  for more in ((), ("--graphs", "shapes")))  # fmt: skip
     assert [row["graph"] for row in own] == [row["graph"] for row in same]
     assert [row["p(tree)"] for row in own] == pytest.approx([row["p(tree)"] for row in same], abs=1e-6)
 
 
-def test_the_same_command_again_and_the_configuration(learned, tmp_path):
-    again = invoke(learned, *TRAIN, "--search", "none", "--out", "run")
+def test_the_same_command_again_and_the_configuration(learned, tmp_path, at, train_graphs):
+    again = at(learned, *train_graphs, "--search", "none", "--out", "run")
     assert "finished already" in again.stderr
-    repeated = invoke(learned, "train", "--config", "run/config.toml", "--out", tmp_path / "r", "--json")
+    repeated = at(learned, "train", "--config", "run/config.toml", "--out", tmp_path / "r", "--json")
     assert repeated.returncode == 0, repeated.stderr
     assert (
         json.loads(repeated.stdout)["metrics"] == json.loads((learned / "run" / "result.json").read_text())["metrics"]
     )
 
 
-def test_graphs_that_were_moved_or_changed(own):
+def test_graphs_that_were_moved_or_changed(own, at):
     def evaluate(*more):
-        result = invoke(own, "evaluate", "run", *more)
+        result = at(own, "evaluate", "run", *more)
         return result.returncode, result.stderr
 
     (own / "shapes").rename(own / "moved")
@@ -126,7 +97,7 @@ def test_graphs_that_were_moved_or_changed(own):
     code, message = evaluate("--graphs", "moved", "--labels", "moved-y.csv")
     assert code == 2
     assert "moved is not what run was trained on: graphs, features or classes differ" in message
-    assert invoke(own, "predict", "run", "--graphs", "moved").returncode == 0
+    assert at(own, "predict", "run", "--graphs", "moved").returncode == 0
 
 
 def test_labels_beside_the_graphs_and_a_search(run, tmp_path):
@@ -157,8 +128,8 @@ def test_a_tu_folder(run, tmp_path):
     assert (inspected["size"]["nodes"], inspected["size"]["edges"]) == (3, 3)
 
 
-def test_compare_takes_a_folder(learned, inline, tmp_path):
-    result = invoke(learned, "compare", *TRAIN[1:], "--models", "gin,mlp", "--seeds", 1, "--search", "none",
+def test_compare_takes_a_folder(learned, inline, tmp_path, at, train_graphs):
+    result = at(learned, "compare", *train_graphs[1:], "--models", "gin,mlp", "--seeds", 1, "--search", "none",
                     "--out", tmp_path / "c", "--json")  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert {row["model"] for row in json.loads(result.stdout)["models"]} == {"gin", "mlp"}
@@ -209,12 +180,12 @@ def test_from_python(learned, tmp_path, monkeypatch):
         (("inspect", "shapes", "--unlinked", "keep"), "--unlinked: only for one graph"),
     ],
 )
-def test_a_mistake_is_a_message_and_exit_code_2(learned, trained, arguments, message):
+def test_a_mistake_is_a_message_and_exit_code_2(learned, trained, arguments, message, at):
     (learned / "one.csv").write_text("".join(f"g{k},a\n" for k in range(6)))
     (learned / "xml").mkdir(exist_ok=True)
     nx.write_graphml(nx.path_graph(3), learned / "xml" / "path.graphml")
     given = [trained / "lp" if argument == "lp" else argument for argument in arguments]
-    result = invoke(learned, *given)
+    result = at(learned, *given)
     assert result.returncode == 2, result.stderr
     assert message in result.stderr
     assert "Traceback" not in result.stderr

@@ -50,7 +50,7 @@ def predict(
 
     Examples: h2hgcn predict runs/disease-lp-h2h-gcn-seed0 pairs.csv --out scores.csv;
     h2hgcn predict runs/my-nc-h2h-gcn-seed0 --edges new.csv;
-    h2hgcn predict runs/my-gc-h2h-gcn-seed0 --graphs new-graphs --out classes.csv
+    h2hgcn predict runs/shapes-gc-h2h-gcn-seed0 --graphs new-shapes --out classes.csv
     """
     if out is not None:
         check_table(out, force)

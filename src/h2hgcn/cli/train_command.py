@@ -82,7 +82,7 @@ def train(
 
     Examples: h2hgcn train --epochs 20;
     h2hgcn train --task nc --edges my.csv --labels y.csv --epochs 20 --set model.dropout=0.5;
-    h2hgcn train --graphs folder --labels classes.csv
+    h2hgcn train --graphs shapes --labels shapes-y.csv --epochs 20
     """
     is_first = os.environ.get("RANK", "0") == "0"
     stdout.quiet = stderr.quiet = not is_first  # of several processes, one speaks

@@ -67,19 +67,19 @@ def class_probabilities(model: Model, points: Tensor, nodes: Tensor, data: Any) 
     return head.logits_with(x, points[nodes.to(points.device)], model.distance_scale).softmax(1)
 
 
-def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int) -> Tensor:
+def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
     """The probabilities of the classes of some graphs."""
-    return _of_graphs(lambda batch: graph_logits(model, batch).softmax(1), model, graphs, in_features)
+    return _of_graphs(lambda batch: graph_logits(model, batch).softmax(1), model, graphs, in_features, batch_size)
 
 
-def encode_graphs(model: Model, graphs: Sequence[Any], in_features: int) -> Tensor:
+def encode_graphs(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
     """A point for each of some graphs."""
-    return _of_graphs(lambda batch: graph_points(model, batch), model, graphs, in_features)
+    return _of_graphs(lambda batch: graph_points(model, batch), model, graphs, in_features, batch_size)
 
 
 @torch.no_grad()
 def _of_graphs(
-    compute: Callable[[GraphBatch], Tensor], model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64
+    compute: Callable[[GraphBatch], Tensor], model: Model, graphs: Sequence[Any], in_features: int, batch_size: int
 ) -> Tensor:
     """What is computed batch by batch, a row for each graph."""
     essences = [essence(graph, f"graph {number}") for number, graph in enumerate(graphs)]
