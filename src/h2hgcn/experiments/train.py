@@ -241,9 +241,7 @@ def _place(data: str | PathLike[str]) -> Sections:
         return {"graphs": str(path)}
     if path.exists() or not isinstance(data, str):
         return {"edges": str(path)}
-    raise DataError(
-        f"{data!r} is neither a file nor a folder nor a named dataset; {suggestion(data.lower(), DATASETS)}"
-    )
+    raise DataError(f"{data!r} is neither a file nor a named dataset; {suggestion(data.lower(), DATASETS)}")
 
 
 def _completed(graph: Data) -> Data:
