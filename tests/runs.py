@@ -3,6 +3,7 @@
 import time
 from functools import partial
 
+import networkx as nx
 import numpy as np
 import torch
 from torch import nn
@@ -22,6 +23,7 @@ TASKS = {
     "nc": NodeClassification(num_centroids=6),
     "gc": GraphClassification(num_folds=3, batch_size=5, num_centroids=6, head_norm=True),
 }
+KINDS = ("tree", "ring")
 
 
 class Flat(nn.Module):
@@ -52,6 +54,18 @@ def shapes(num_graphs=24):
     edge_pointers = torch.tensor([0, *np.cumsum([e.shape[1] for e in edges]).tolist()])
     x = nn.functional.one_hot(torch.cat(degrees), 5)
     return FlatCollection("shapes", x, torch.cat(edges, 1), pointers, edge_pointers, y)
+
+
+def write_graphs(folder, count=24, seed=0):
+    """Trees and rings, with their classes beside them."""
+    folder.mkdir()
+    rows = ["graph,class"]
+    for k in range(count):
+        size = 5 + (k + seed) % 7
+        graph = nx.cycle_graph(size) if k % 2 else nx.random_labeled_tree(size, seed=seed + k)
+        nx.write_edgelist(graph, folder / f"g{k}.csv", delimiter=",", data=False)
+        rows.append(f"g{k},{KINDS[k % 2]}")
+    (folder.parent / f"{folder.name}-y.csv").write_text("\n".join(rows) + "\n")
 
 
 def small_data(task="lp"):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from runs import shapes as shapes_of
+from runs import write_graphs
 
 import h2hgcn
 from h2hgcn.cli import main
@@ -110,6 +111,31 @@ def trained(tmp_path_factory):
         ):
             result = invoke(folder, "train", "--epochs", 3, "--search", "none", *arguments)
             assert result.returncode == 0, result.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def at():
+    """Runs the command line in a folder that is named first."""
+    return invoke
+
+
+@pytest.fixture(scope="session")
+def train_graphs():
+    """The command that trains on the folder ``shapes``."""
+    return ("train", "--task", "gc", "--graphs", "shapes", "--labels", "shapes-y.csv", "--epochs", 3,
+            "--set", "task.num_folds=4")  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def learned(tmp_path_factory, train_graphs):
+    """A folder with two folders of graphs, and with a short run on the first of them."""
+    folder = tmp_path_factory.mktemp("learned")
+    write_graphs(folder / "shapes")
+    write_graphs(folder / "new", 6, seed=3)
+    result = invoke(folder, *train_graphs, "--search", "none", "--out", "run")
+    assert result.returncode == 0, result.stderr
+    assert "no features were given; structural ones were made" in result.stderr
     return folder
 
 

@@ -5,6 +5,7 @@ import re
 import shlex
 
 import pytest
+from runs import write_graphs
 
 from h2hgcn.cli.app import app
 
@@ -31,6 +32,8 @@ def test_the_examples_run(run, files, monkeypatch, inline):
     (files / "data").mkdir()
     (files / "labels.csv").write_text((files / "y.csv").read_text())
     (files / "pairs.csv").write_text("source,target\n1,2\n3,50\n")  # of the disease tree
+    write_graphs(files / "shapes", 40)
+    write_graphs(files / "new-shapes", 3)
     monkeypatch.setenv("HOME", str(files))
     for command in COMMANDS.values():  # train comes first, and the others use its runs
         for example in examples_of(command):

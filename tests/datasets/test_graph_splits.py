@@ -115,12 +115,22 @@ def test_classes_in_a_column():
     assert len(split_graphs(graphs, 2)) == 2
 
 
+@pytest.mark.parametrize(("classes", "size", "folds"), [(2, 6, 5), (3, 4, 3), (6, 5, 4)])
+def test_few_graphs_are_validated_with_one_of_each_class(classes, size, folds):
+    y = np.repeat(np.arange(classes), size)
+    for split in split_graphs(Labelled(y.tolist()), folds):
+        assert sorted(y[split.val]) == list(range(classes))
+        assert set(y[split.train]) == set(range(classes))
+
+
 def test_bad_options():
     with pytest.raises(DataError, match=r"folds=2.5 must lie between 2 and 3"):
         split_graphs(Labelled([0, 1] * 3), 2.5)
     with pytest.raises(DataError, match=r"3 graphs are left .* cannot be held out class by class"):
         split_graphs(Labelled([0, 1] * 3), 2)
-    with pytest.raises(DataError, match="folds=7 must lie between 2 and 3"):
+    with pytest.raises(DataError, match=r"folds=7 must lie between 2 and 3, .*--set task\.num_folds=3"):
         split_graphs(Labelled([0, 1] * 3), 7)
+    with pytest.raises(DataError, match="the class 1 has one graph"):
+        split_graphs(Labelled([0, 0, 0, 1]), 2)
     with pytest.raises(DataError, match="not for None; use protocol='clean'"):
         split_graphs(SimpleNamespace(y=[0, 1]), protocol="fair-comparison")

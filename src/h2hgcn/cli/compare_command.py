@@ -12,6 +12,7 @@ from h2hgcn.cli.graph_options import (
     Directed,
     Edges,
     Features,
+    Graphs,
     Header,
     Labels,
     Search,
@@ -42,6 +43,7 @@ def compare(
     task: Annotated[str | None, typer.Option(help="lp, nc or gc. Default: lp, or gc.")] = None,
     dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
     edges: Edges = None,
+    graphs: Graphs = None,
     features: Features = None,
     labels: Labels = None,
     weights: Weights = None,
@@ -92,8 +94,8 @@ def compare(
         from h2hgcn.experiments.sections import absolute_paths, merged, read_layer, setting
         from h2hgcn.models import ENCODERS
     graph = given(
-        dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
-        source=source, target=target, header=header, unlinked=unlinked,
+        dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
+        directed=directed, source=source, target=target, header=header, unlinked=unlinked,
     )  # fmt: skip
     flags = {
         "data": absolute_paths(graph, Path()),

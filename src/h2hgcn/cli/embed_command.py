@@ -19,7 +19,16 @@ from h2hgcn.cli.graph_options import (
 )
 from h2hgcn.cli.output import progress_bar, stderr
 from h2hgcn.cli.output_files import Force, check_free
-from h2hgcn.cli.run_options import NewEdges, NewFeatures, NoFinal, RunPath, add_new_nodes, open_other_graph, open_run
+from h2hgcn.cli.run_options import (
+    NewEdges,
+    NewFeatures,
+    NoFinal,
+    OtherGraphs,
+    RunPath,
+    add_new_nodes,
+    open_other_graph,
+    open_run,
+)
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
@@ -40,6 +49,7 @@ def embed(
     new_edges: NewEdges = None,
     new_features: NewFeatures = None,
     edges: Edges = None,
+    graphs: OtherGraphs = None,
     features: Features = None,
     labels: Labels = None,
     weights: Weights = None,
@@ -52,14 +62,14 @@ def embed(
     force: Force = False,
     no_final: NoFinal = False,
 ) -> None:
-    """Write the points of the run's nodes (of its graphs, for a collection), or of another graph's nodes.
+    """Write the points of the run's nodes (of its graphs, for a collection), or of other graphs.
 
     With --new-edges (and --new-features) new nodes join the graph of the run; their points come last.
 
     Example: h2hgcn embed runs/disease-lp-h2h-gcn-seed0 --out disease.csv --coordinates poincare
     """
     check_free(out, force)
-    opened = open_run(run, data, edges is None, not no_final)
+    opened = open_run(run, data, edges is None and graphs is None, not no_final)
     if edges is not None and opened.task.name == "gc":
         raise DataError(
             f"--edges: {run} is about graphs of a collection; h2hgcn predict tells the class of another one"
@@ -69,7 +79,7 @@ def embed(
         "target": target, "header": header, "unlinked": unlinked,
     }  # fmt: skip
     extended = add_new_nodes(opened, new_edges, new_features, edges, **options)
-    other = open_other_graph(opened, edges, **options) if extended is opened else extended.data
+    other = open_other_graph(opened, edges, graphs, **options) if extended is opened else extended.data
     count = (_stream if _is_large(opened, other, out) else _write)(opened, other, out, coordinates)
     stderr.print(f"{count:,} points: {out}", soft_wrap=True)
 

@@ -12,7 +12,15 @@ from h2hgcn.cli.run_options import RunPath, open_run
 
 
 def evaluate(
-    run: RunPath, data: DataFolder = None, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+    run: RunPath,
+    graphs: Annotated[
+        str | None, typer.Option(help="Where the folder of graphs is that the run was trained on, if it was moved.")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="Where the labels of these graphs are, if they were moved.")
+    ] = None,
+    data: DataFolder = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compute a run's metrics anew, on the parts of its data: validation and test. Of classes, the precision, recall
     and F1 of each on the test part, and the confusion matrix.
@@ -22,7 +30,7 @@ def evaluate(
 
     Example: h2hgcn evaluate runs/disease-lp-h2h-gcn-seed0
     """
-    opened = open_run(run, data)
+    opened = open_run(run, data, graphs=graphs, labels=labels)
     selection = opened.result["selection"]
     if not opened.task.parts:
         if json:

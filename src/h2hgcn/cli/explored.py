@@ -37,7 +37,8 @@ def _scene_of_run(path: Path, final: bool) -> Scene:
     if not points.is_file():
         raise DataError(f"{points} is not there; give the run's command again, which writes it anew")
     read = read_embeddings(points)
-    data = run.config["data"].get("dataset") or getattr(run.data, "name", None) or path.name
+    source = run.config["data"]
+    data = source.get("dataset") or getattr(run.data, "name", None) or Path(source.get("graphs", path)).name
     whole = run.task.name != "gc" and run.data is not None
     if whole:
         _check_ids(points, read.ids, NodeNames(run.data).ids)

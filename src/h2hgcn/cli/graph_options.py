@@ -16,6 +16,10 @@ Edges = Annotated[
         help="Edges of a graph of your own: CSV, Parquet, NPZ, GraphML, GEXF or MatrixMarket, or a folder of convert."
     ),
 ]
+Graphs = Annotated[
+    str | None,
+    typer.Option(help="Folder of graphs to classify: one file a graph (any format of --edges), or a TU dataset."),
+]
 Features = Annotated[
     str | None,
     typer.Option(
@@ -26,8 +30,8 @@ Features = Annotated[
 Labels = Annotated[
     str | None,
     typer.Option(
-        help="Labels: a file with a node id and a label, and perhaps a column split (train, val, test); .npy/.npz; or "
-        "a node attribute."
+        help="Labels: a file with an id (of a node or graph) and a label, and perhaps a column split (train, val, "
+        "test); .npy/.npz; or a node attribute."
     ),
 ]
 Weights = Annotated[str | None, typer.Option(help="Column of edge weights; 'none' to take no weights.")]
@@ -54,8 +58,10 @@ Search = Annotated[
 
 
 def open_graph(graph: str, root: Path | None = None, **options: Any) -> Any:
-    """A named dataset, or the graph of a file."""
+    """A named dataset, the graph of a file, or a folder of graphs."""
     from h2hgcn.datasets import DATASETS, load_dataset
+    from h2hgcn.datasets.own.converted import is_converted
+    from h2hgcn.datasets.own.graphs import load_graphs_by_text
 
     if graph in DATASETS and not Path(graph).is_file():
         given = [f"--{name}" for name, value in options.items() if value is not None]
@@ -64,6 +70,10 @@ def open_graph(graph: str, root: Path | None = None, **options: Any) -> Any:
         return load_dataset(graph, root)
     if not Path(graph).exists():
         raise DataError(f"{graph} is neither a file nor one of the datasets {', '.join(DATASETS)}")
+    if Path(graph).is_dir() and not is_converted(graph):
+        if options.pop("unlinked", None) is not None:
+            raise DataError(f"--unlinked: only for one graph; {graph} is a folder of graphs")
+        return load_graphs_by_text(graph, **options)
     return open_own_graph(graph, **options)
 
 

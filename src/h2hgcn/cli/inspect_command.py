@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    graph: Annotated[str, typer.Argument(help="A named dataset or a file of edges.")],
+    graph: Annotated[str, typer.Argument(help="A named dataset, a file of edges, or a folder of graphs.")],
     data: DataFolder = None,
     features: Features = None,
     labels: Labels = None,

@@ -14,6 +14,7 @@ from h2hgcn.cli.run_options import (
     NewEdges,
     NewFeatures,
     NoFinal,
+    OtherGraphs,
     RunPath,
     add_new_nodes,
     open_other_graph,
@@ -37,13 +38,14 @@ def predict(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="Pairs of nodes (lp), nodes (nc) or numbers of graphs (gc). Default: all nodes or graphs, with "
+            help="Pairs of nodes (lp), nodes (nc) or graphs (gc), by id. Default: all nodes or graphs, with "
             "--new-edges the new nodes."
         ),
     ] = None,
     new_edges: NewEdges = None,
     new_features: NewFeatures = None,
     edges: Edges = None,
+    graphs: OtherGraphs = None,
     features: Features = None,
     weights: Weights = None,
     directed: Directed = None,
@@ -60,10 +62,11 @@ def predict(
     """Predict links, classes of nodes, or classes of graphs, with probabilities.
 
     With --new-edges (and --new-features) new nodes join the graph of the run. With --edges (and --features) the model
-    is used on another graph, whose nodes it need not have seen.
+    is used on another graph, whose nodes it need not have seen; with --graphs on the graphs of a folder.
 
     Examples: h2hgcn predict runs/disease-lp-h2h-gcn-seed0 pairs.csv --out scores.csv;
-    h2hgcn predict runs/my-nc-h2h-gcn-seed0 --new-edges new.csv
+    h2hgcn predict runs/my-nc-h2h-gcn-seed0 --new-edges new.csv;
+    h2hgcn predict runs/shapes-gc-h2h-gcn-seed0 --graphs new-shapes --out classes.csv
     """
     if out is not None:
         check_table(out, force)
@@ -71,9 +74,9 @@ def predict(
         "features": features, "weights": weights, "directed": directed, "source": source, "target": target,
         "header": header, "unlinked": unlinked,
     }  # fmt: skip
-    trained = open_run(run, data, edges is None, not no_final)
+    trained = open_run(run, data, edges is None and graphs is None, not no_final)
     opened = add_new_nodes(trained, new_edges, new_features, edges, **options)
-    other = open_other_graph(opened, edges, **options) if opened is trained else None
+    other = open_other_graph(opened, edges, graphs, **options) if opened is trained else None
     columns = _PREDICT[opened.task.name](opened, file, other)
     warn_of(opened)
     if out is not None:
@@ -101,15 +104,17 @@ def _nodes(run: "Run", file: Path | None, other: Any) -> Columns:
 
 
 def _graphs(run: "Run", file: Path | None, other: Any) -> Columns:
-    import numpy as np
+    from h2hgcn.datasets.graph_file import is_graph
+    from h2hgcn.training.artifacts import ids_of
 
-    if other is not None:
+    if is_graph(other):
         if file is not None:
             raise DataError(f"{file}: --edges gives one graph, whose class is predicted; leave the file out")
         return _classes(run, "graph", [other.name], run.predict(other))
-    known = np.arange(len(run.data))
-    numbers = known.tolist() if file is None else read_ids(file, known, "graph")
-    return _classes(run, "graph", numbers, run.predict([run.data[number] for number in numbers]))
+    collection = run.data if other is None else other
+    known = ids_of(collection)
+    chosen = known.tolist() if file is None else read_ids(file, known, "graph")
+    return _classes(run, "graph", chosen, run.predict(chosen, collection))
 
 
 def _embedding(run: "Run", file: Path | None, other: Any) -> Columns:

@@ -1,13 +1,14 @@
 """A run by its folder, and another graph that it is to be used on."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from h2hgcn.cli.graph_options import open_own_graph
+from h2hgcn.cli.graph_options import given, open_own_graph
 from h2hgcn.cli.output import say, starting, stderr
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
     from h2hgcn.training import Run
@@ -27,10 +28,22 @@ NewFeatures = Annotated[
 _SAME_WAY = ("weights", "directed", "source", "target")
 _OF_NEW_EDGES = ("weights", "source", "target", "header")
 
+OtherGraphs = Annotated[
+    str | None,
+    typer.Option("--graphs", help="Folder of other graphs than those of the run, with the same features; no labels."),
+]
 
-def open_run(path: Path, root: Path | None = None, with_data: bool = True, final: bool = False) -> "Run":
-    """A run with its data: one graph is in the folder, a named collection is opened. With ``final``, its final fit if
-    there is one.
+
+def open_run(
+    path: Path,
+    root: Path | None = None,
+    with_data: bool = True,
+    final: bool = False,
+    graphs: str | None = None,
+    labels: str | None = None,
+) -> "Run":
+    """A run with its data: one graph is in the run's folder, a collection is opened where it was, or at ``graphs``.
+    With ``final``, its final fit if there is one.
     """
     if not path.is_dir():
         raise DataError(f"{path} is not a folder; give the folder of a run")
@@ -41,7 +54,9 @@ def open_run(path: Path, root: Path | None = None, with_data: bool = True, final
         if final:
             run = _final_of(run)
     if run.data is None and with_data:
-        run.data = _collection(run, path, root)
+        run.data = _collection(run, path, root, given(graphs=graphs, labels=labels))
+    elif graphs is not None and with_data:
+        raise DataError(f"--graphs: {path} is not about graphs of a folder, but about one graph, which it holds")
     return run
 
 
@@ -66,21 +81,35 @@ def warn_of(run: "Run") -> None:
         say("note", "bold yellow", warning)
 
 
-def _collection(run: "Run", path: Path, root: Path | None) -> Any:
-    from h2hgcn.datasets import load_dataset
+def _collection(run: "Run", path: Path, root: Path | None, moved: dict[str, str]) -> Any:
+    """The collection that the run was trained on; ``moved`` are the folder of graphs and the labels, if they were."""
     from h2hgcn.datasets.graph_file import fingerprint
+    from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
 
     if run.task.name != "gc":
         raise DataError(
             f"{path / 'graph.safetensors'} is not there; give the run's command again, which writes it anew"
         )
-    name = run.config["data"].get("dataset")
-    if name is None:
+    options = {name: value for name, value in run.config["data"].items() if name not in ("fingerprint", "memory")}
+    if moved and "graphs" not in options:
+        raise DataError(f"--{next(iter(moved))}: {path} was not trained on a folder of graphs; leave it out")
+    if not options:
         raise DataError(f"{path} does not say where its graphs came from; use load_run(path, data=...) from Python")
-    data = load_dataset(name, root)
-    if fingerprint(data) != run.config["data"]["fingerprint"]:
+    options |= moved
+    for name in ("graphs", "labels"):
+        if name in options and not Path(options[name]).exists():
+            raise DataError(
+                f"{options[name]}, which {path} was trained on, is not there; say where it is now with --{name}"
+            )
+    choice = GraphChoice(options)
+    with warnings.catch_warnings():  # its notes were printed when it was trained on
+        warnings.simplefilter("ignore", DataWarning)
+        data = open_graph(choice, root)
+    if getattr(data, "y", None) is None or fingerprint(data) != run.config["data"]["fingerprint"]:
+        where = options.get("graphs", choice.name)
         raise DataError(
-            f"{name} is not what {path} was trained on: its graphs differ; find the same ones, or train again"
+            f"{where} is not what {path} was trained on: graphs, features or classes differ; find the same ones, or "
+            "train again"
         )
     return data
 
@@ -91,14 +120,14 @@ def add_new_nodes(
     """The run with new nodes, if there are any."""
     if new_edges is None and new_features is None:
         return run
-    given = {name: value for name, value in options.items() if value is not None}
+    flags = given(**options)
     if edges is not None:
         raise DataError("--edges is another graph, --new-edges and --new-features add to that of the run; choose one")
-    useless = [f"--{name}" for name in given if name not in _OF_NEW_EDGES]
+    useless = [f"--{name}" for name in flags if name not in _OF_NEW_EDGES]
     if useless:
         raise DataError(f"{', '.join(useless)}: not with --new-edges, which are joined with the graph of the run")
     before = {name: value for name, value in run.config["data"].items() if name in _OF_NEW_EDGES}
-    read = {**(before if new_edges is not None else {}), **given}
+    read = {**(before if new_edges is not None else {}), **flags}
     if ("source" in read) != ("target" in read):
         raise DataError("--source and --target belong together; give both or none")
     return run.with_new(
@@ -110,14 +139,28 @@ def add_new_nodes(
     )
 
 
-def open_other_graph(run: "Run", edges: str | None, **options: Any) -> Any:
-    """A graph with nodes that the run has not seen; None if none is given."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if edges is None:
-        if given:
-            flags = ", ".join(f"--{name}" for name in given)
-            raise DataError(f"{flags}: only with --edges, for another graph than that of the run")
+def open_other_graph(run: "Run", edges: str | None, graphs: str | None = None, **options: Any) -> Any:
+    """A graph with nodes that the run has not seen, or a collection of other graphs; None if neither is given."""
+    flags = given(**options)
+    if edges is None and graphs is None:
+        if flags:
+            named = ", ".join(f"--{name}" for name in flags)
+            raise DataError(f"{named}: only with --edges, for another graph than that of the run")
         return None
-    run.check_inductive()
     before = {name: value for name, value in run.config["data"].items() if name in _SAME_WAY}
-    return open_own_graph(edges, **{**before, **given})
+    if graphs is not None:
+        return _other_graphs(run, edges, graphs, before | flags)
+    run.check_inductive()
+    return open_own_graph(str(edges), **{**before, **flags})
+
+
+def _other_graphs(run: "Run", edges: str | None, graphs: str, options: dict[str, Any]) -> Any:
+    """The graphs of a folder, with the columns of features that the run knows."""
+    from h2hgcn.datasets.own.graphs import load_graphs_by_text
+
+    if run.task.name != "gc":
+        raise DataError("--graphs: this run is about one graph; name another one with --edges")
+    if edges is not None or "unlinked" in options:
+        raise DataError(f"{'--edges' if edges is not None else '--unlinked'}: only for one graph, without --graphs")
+    known = run.config["facts"].get("feature_names")
+    return load_graphs_by_text(graphs, **{"labels": False, "features": known, **options})

@@ -12,6 +12,7 @@ from h2hgcn.cli.graph_options import (
     Directed,
     Edges,
     Features,
+    Graphs,
     Header,
     Labels,
     Search,
@@ -38,6 +39,7 @@ def train(
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
     edges: Edges = None,
+    graphs: Graphs = None,
     features: Features = None,
     labels: Labels = None,
     weights: Weights = None,
@@ -85,7 +87,8 @@ def train(
     Run the same command again to resume a run that was stopped or killed, or with a larger --epochs to continue one.
 
     Examples: h2hgcn train --epochs 20;
-    h2hgcn train --task nc --edges my.csv --labels y.csv --epochs 20 --set model.dropout=0.5
+    h2hgcn train --task nc --edges my.csv --labels y.csv --epochs 20 --set model.dropout=0.5;
+    h2hgcn train --graphs shapes --labels shapes-y.csv --epochs 20
     """
     is_first = os.environ.get("RANK", "0") == "0"
     stdout.quiet = stderr.quiet = not is_first  # of several processes, one speaks
@@ -95,8 +98,8 @@ def train(
         from h2hgcn.experiments.sections import absolute_paths, setting
         from h2hgcn.experiments.train import sections_of
     graph = given(
-        dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
-        source=source, target=target, header=header, unlinked=unlinked,
+        dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
+        directed=directed, source=source, target=target, header=header, unlinked=unlinked,
     )  # fmt: skip
     flags = sections_of(
         absolute_paths(graph, Path()), map(setting, settings or ()), seed,

@@ -12,6 +12,7 @@ from h2hgcn.cli.graph_options import (
     Directed,
     Edges,
     Features,
+    Graphs,
     Header,
     Labels,
     Search,
@@ -40,6 +41,7 @@ def tune(
     model: Annotated[str | None, typer.Option(help="Name of the model; see h2hgcn models.")] = None,
     dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
     edges: Edges = None,
+    graphs: Graphs = None,
     features: Features = None,
     labels: Labels = None,
     weights: Weights = None,
@@ -87,8 +89,8 @@ def tune(
         from h2hgcn.experiments.study_folder import check_place, open_study
         from h2hgcn.experiments.tuning import Tuning
     graph = given(
-        dataset=dataset, edges=edges, features=features, labels=labels, weights=weights, directed=directed,
-        source=source, target=target, header=header, unlinked=unlinked,
+        dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
+        directed=directed, source=source, target=target, header=header, unlinked=unlinked,
     )  # fmt: skip
     given_flags = {
         "data": absolute_paths(graph, Path()),

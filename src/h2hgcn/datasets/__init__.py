@@ -8,7 +8,7 @@ from h2hgcn.lazy import lazy_names
 if TYPE_CHECKING:
     from h2hgcn.datasets.inspection import GraphReport, inspect_graph
     from h2hgcn.datasets.named import DATASETS, GraphCollection, load_dataset
-    from h2hgcn.datasets.own import load_graph
+    from h2hgcn.datasets.own import load_graph, load_graphs
     from h2hgcn.datasets.splits import (
         EdgeSplit,
         GraphSplit,
@@ -33,6 +33,7 @@ __all__ = [
     "inspect_graph",
     "load_dataset",
     "load_graph",
+    "load_graphs",
     "split_edges",
     "split_graphs",
     "split_nodes",
@@ -49,7 +50,7 @@ _HOMES = {
         "GraphCollection",
         "load_dataset",
     ),
-    "h2hgcn.datasets.own": ("load_graph",),
+    "h2hgcn.datasets.own": ("load_graph", "load_graphs"),
     "h2hgcn.datasets.splits": (
         "EdgeSplit",
         "GraphSplit",

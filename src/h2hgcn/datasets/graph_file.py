@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from h2hgcn.datasets.graph_list import GraphList
 from h2hgcn.datasets.named.collection import GraphCollection
 from h2hgcn.datasets.own.converted import is_converted, load_converted
 from h2hgcn.errors import DataError, DataWarning
@@ -73,7 +74,10 @@ def fingerprint(data: Any) -> str:
     if is_graph(data):
         _add_graph(digest, data)
         return digest.hexdigest()
-    digest.update(str((len(data), data.num_node_features, [int(label) for label in data.y])).encode())
+    labels = None if data.y is None else [int(label) for label in data.y]
+    digest.update(str((len(data), data.num_node_features, labels)).encode())
+    if isinstance(data, GraphList) and data.graph_ids is not None:
+        digest.update(json.dumps([data.graph_ids.tolist(), data.label_names, data.feature_names]).encode())
     contents = data.checksum() if isinstance(data, GraphCollection) else None
     if contents is None:
         for k in range(len(data)):

@@ -9,6 +9,7 @@ from typing import Any
 from h2hgcn.datasets import DATASETS, load_dataset
 from h2hgcn.datasets.graph_file import fingerprint, is_graph
 from h2hgcn.datasets.own.by_text import has_split, load_graph_by_text
+from h2hgcn.datasets.own.graphs import load_graphs_by_text
 from h2hgcn.datasets.splits.nodes import brings_split
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.sections import Layer
@@ -17,10 +18,15 @@ from h2hgcn.options import suggestion
 DEFAULT_DATASET = "disease"
 
 _OPTIONS: dict[str, Any] = {
-    "dataset": str, "edges": str, "features": str, "labels": str, "weights": str, "directed": bool, "source": str,
-    "target": str, "header": bool, "unlinked": str, "without_feature": int, "fingerprint": str, "memory": bool,
+    "dataset": str, "edges": str, "graphs": str, "features": str, "labels": str, "weights": str, "directed": bool,
+    "source": str, "target": str, "header": bool, "unlinked": str, "without_feature": int,
+    "fingerprint": str, "memory": bool,
 }  # fmt: skip
 _RECORDS = ("fingerprint", "memory")
+# What names the data; a layer that has one of these starts anew.
+_PLACES = ("dataset", "edges", "graphs")
+# What a collection of graphs in files has no use for.
+_ONE_GRAPH = ("unlinked", "without_feature")
 
 
 @dataclass(frozen=True)
@@ -44,12 +50,14 @@ class GraphChoice:
         """A short name, for folders and titles."""
         if self.loaded is not None:
             return str(getattr(self.loaded, "name", None) or "graph")
+        if "graphs" in self.options:
+            return Path(self.options["graphs"]).name or "graphs"
         return self.dataset or Path(self.options["edges"]).name.split(".")[0] or "graph"
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks that it is for, the default first."""
-        if self.loaded is not None and not is_graph(self.loaded):
+        if "graphs" in self.options or (self.loaded is not None and not is_graph(self.loaded)):
             return ("gc",)
         tasks = ("lp", "nc") if self.dataset is None else DATASETS[self.dataset].tasks
         tasks = tasks if "gc" in tasks else (*tasks, "embed")
@@ -82,7 +90,10 @@ def open_graph(choice: GraphChoice, root: Path | None = None) -> Any:
     if choice.loaded is not None:
         return choice.loaded
     options = {name: value for name, value in choice.options.items() if name != "without_feature"}
-    data = load_graph_by_text(**options) if choice.dataset is None else load_dataset(choice.dataset, root)
+    if choice.dataset is not None:
+        data = load_dataset(choice.dataset, root)
+    else:
+        data = load_graphs_by_text(**options) if "graphs" in options else load_graph_by_text(**options)
     if "without_feature" in choice.options:
         _leave_out(data, choice.options["without_feature"])
     if choice.fingerprint not in (None, fingerprint(data)):
@@ -107,18 +118,17 @@ def choose_graph(layers: Sequence[Layer]) -> GraphChoice:
     chosen: dict[str, Any] = {}
     for layer in layers:
         given = layer.options("data", _OPTIONS)
-        if "dataset" in given and "edges" in given:
-            raise DataError(
-                f"{layer.origin}: the dataset {given['dataset']!r} and the edges {given['edges']!r} are both given; "
-                "choose one"
-            )
+        places = [name for name in _PLACES if name in given]
+        if len(places) > 1:
+            named = " and ".join(f"the {name} {given[name]!r}" for name in places[:2])
+            raise DataError(f"{layer.origin}: {named} are both given; choose one")
         if given.get("memory"):
             raise DataError(
                 f"{layer.origin}: the data of that run came from memory, not from files; run it again from Python"
             )
         if "dataset" in given:
             given["dataset"] = _known(given["dataset"], layer.origin)
-        chosen = given if "dataset" in given or "edges" in given else {**chosen, **given}
+        chosen = given if places else {**chosen, **given}
         _check_own(chosen, layer.origin)
     chosen = chosen or {"dataset": DEFAULT_DATASET}
     options = {name: value for name, value in chosen.items() if name not in _RECORDS}
@@ -133,7 +143,9 @@ def _known(name: str, origin: str) -> str:
 
 def _check_own(chosen: dict[str, Any], origin: str) -> None:
     """Files and columns belong to a graph of one's own."""
-    others = [name for name in chosen if name not in ("dataset", "edges", "without_feature", *_RECORDS)]
-    if others and "edges" not in chosen:
+    if "graphs" in chosen and any(name in chosen for name in _ONE_GRAPH):
+        raise DataError(f"{origin}: {', '.join(_ONE_GRAPH)}: only for one graph, not for {chosen['graphs']}")
+    others = [name for name in chosen if name not in (*_PLACES, "without_feature", *_RECORDS)]
+    if others and "edges" not in chosen and "graphs" not in chosen:
         named = f"{chosen['dataset']} is a named dataset" if "dataset" in chosen else "name its edges, too"
         raise DataError(f"{origin}: {', '.join(others)}: only for a graph of your own; {named}")

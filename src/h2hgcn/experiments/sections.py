@@ -15,7 +15,7 @@ SECTIONS = ("data", "task", "model", "training")
 COMMAND_LINE = "command line"
 # What a run's own config.toml holds beside its settings.
 _RECORDS = ("format", "facts", "versions", "search", "final")
-_PATHS = ("edges", "features", "labels")
+_PATHS = ("edges", "graphs", "features", "labels")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def named_setting(name: str, value: Any, given: str) -> Sections:
     if not (dot and option):
         raise DataError(f"{given}: write it as section.option=value, such as model.dropout=0.5")
     if section == "data":
-        raise DataError(f"{given}: use the flags --dataset, --edges and so on")
+        raise DataError(f"{given}: use the flags --dataset, --edges, --graphs and so on")
     if section not in SECTIONS:
         raise DataError(f"{given}: there is no section {section!r}; {suggestion(section, SECTIONS[1:])}")
     return {section: {option: value}}
@@ -87,13 +87,15 @@ def merged(*layers: Mapping[str, Any]) -> Sections:
 def absolute_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Files as they are found from ``folder``, since a run may be gone on with from elsewhere.
 
-    What is no file there may be the name of a node attribute, unless it stands for the edges.
+    What is no file there may be the name of a node attribute, unless it stands for edges or graphs.
     """
 
     def absolute(name: str, value: Any) -> Any:
         if name not in _PATHS or not isinstance(value, str) or not value:
             return value
         path = folder / value
-        return str(path.resolve()) if path.is_file() else str(path) if name == "edges" else value
+        if path.is_file() or (name == "graphs" and path.is_dir()):
+            return str(path.resolve())
+        return str(path) if name in ("edges", "graphs") else value
 
     return {name: absolute(name, value) for name, value in data.items()}

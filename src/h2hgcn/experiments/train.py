@@ -12,7 +12,7 @@ from typing import Any
 from torch_geometric.data import Data, Dataset
 from torch_geometric.utils import is_undirected
 
-from h2hgcn.datasets import DATASETS, load_graph
+from h2hgcn.datasets import DATASETS, load_graph, load_graphs
 from h2hgcn.datasets.graph_list import GraphList, as_collection
 from h2hgcn.datasets.own.converted import is_converted
 from h2hgcn.datasets.own.edge_objects import num_nodes_of
@@ -81,15 +81,16 @@ def train(
     >>> run.recommend("ann", k=10).to_pandas()
 
     Args:
-        data: A file of edges, the name of a dataset, or a graph in memory: a DataFrame of edges, a networkx graph, a
-            SciPy matrix, a list of pairs, an ``edge_index``, or a PyG ``Data``. Everything that ``load_graph`` takes is
-            loaded by it. A ``Data`` is used as it is, in its order of nodes; a copy gets structural features if it has
-            no ``x``, and ``directed`` if its edges go one way. A list of ``Data`` or a PyG dataset is a collection of
-            graphs. None takes the graph of ``config``, or the built-in tree.
+        data: A file of edges, a folder of graphs, the name of a dataset, or a graph in memory: a DataFrame of edges, a
+            networkx graph, a SciPy matrix, a list of pairs, an ``edge_index``, or a PyG ``Data``. Everything that
+            ``load_graph`` takes is loaded by it. A ``Data`` is used as it is, in its order of nodes; a copy gets
+            structural features if it has no ``x``, and ``directed`` if its edges go one way. A list of ``Data``, a PyG
+            dataset or a folder that ``load_graphs`` reads is a collection of graphs. None takes the graph of
+            ``config``, or the built-in tree.
         task: ``"lp"`` (links), ``"nc"`` (classes of nodes), ``"gc"`` (classes of graphs) or ``"embed"`` (distances
             that reconstruct all links). Default: ``"lp"``, or ``"gc"`` for a collection.
         closure: With ``task="embed"``, whether to embed the transitive closure of a hierarchy.
-        features, labels, weights, directed, columns, header, unlinked: As for ``load_graph``.
+        features, labels, weights, directed, columns, header, unlinked: As for ``load_graph``, or ``load_graphs``.
         root: The folder of named datasets.
         model, dim, layers, epochs, lr, batch_size, fanout, workers, protocol, seed, device: As the flags of
             ``h2hgcn train``. None takes the tuned settings of a named dataset, or else the defaults for any graph.
@@ -200,7 +201,11 @@ def _described(
     """A graph in texts, as the command line has it and ``config.toml`` can keep it, or else loaded."""
     if columns is not None and (isinstance(columns, str) or len(columns) != 2):
         raise DataError(f"columns={columns!r}: name two, such as columns=('source', 'target')")
-    texts = {"features": _joined(features, str), "labels": labels, "weights": "none" if weights is False else weights}
+    texts = {
+        "features": "none" if features is False else _joined(features, str),
+        "labels": labels,
+        "weights": "none" if weights is False else weights,
+    }
     options: Sections = {
         **texts, "directed": directed, "header": header, "unlinked": unlinked,
         "source": None if columns is None else str(columns[0]),
@@ -216,6 +221,10 @@ def _described(
             return absolute_paths({**place, **described}, Path()), None
         if data is None:
             raise DataError(f"{', '.join(options)}: only for a graph of your own; pass its edges, too")
+        if "graphs" in place:
+            if unlinked is not None:
+                raise DataError(f"unlinked={unlinked!r}: only for one graph, not for {data}")
+            return {}, load_graphs(data, labels, features, weights, directed, columns=columns, header=header)
         data = place["edges"]
     graphs = as_collection(data)
     if isinstance(graphs, Dataset) and len(graphs) == 1:
@@ -230,10 +239,12 @@ def _described(
 
 
 def _place(data: str | PathLike[str]) -> Sections:
-    """A file, or the name of a dataset if there is no file of that name."""
+    """A file, a folder of graphs, or the name of a dataset if there is no file of that name."""
     path = Path(data).expanduser()
     if isinstance(data, str) and data.lower() in DATASETS and not (path.is_file() or is_converted(path)):
         return {"dataset": data}
+    if path.is_dir() and not is_converted(path):
+        return {"graphs": str(path)}
     if path.exists() or not isinstance(data, str):
         return {"edges": str(path)}
     raise DataError(f"{data!r} is neither a file nor a named dataset; {suggestion(data.lower(), DATASETS)}")

@@ -36,9 +36,9 @@ def check_features(graph: Any, what: str = "the graph") -> None:
         raise DataError(f"the features (x) of {what} hold NaN or infinity{where}; mend or drop them")
 
 
-def check_same_columns(trained: Any, given: Any) -> None:
-    """Raises if the features of two graphs have other names or another order, which a model could not notice."""
-    before, now = (getattr(graph, "feature_names", None) for graph in (trained, given))
+def check_same_columns(before: list[str] | None, given: Any) -> None:
+    """Raises if features have other names or another order than in training, which a model could not notice."""
+    now = getattr(given, "feature_names", None)
     if before is not None and now is not None and list(before) != list(now):
         raise DataError(
             f"the features of {getattr(given, 'name', None) or 'the graph'} are {listed(now)}; the run was trained "

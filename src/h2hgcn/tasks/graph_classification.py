@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, GraphSplit, split_graphs
 from h2hgcn.datasets.graph_file import is_graph
-from h2hgcn.datasets.graph_list import as_collection
+from h2hgcn.datasets.graph_list import GraphList, as_collection
 from h2hgcn.layers.spaces import check_space, mean_points
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.baselines import Baselines, run_baselines
@@ -91,6 +91,8 @@ class GraphClassification:
         data = as_collection(data)
         if is_graph(data) or not isinstance(data, Sequence | torch.utils.data.Dataset):
             raise DataError("graph classification needs a collection of graphs, not one graph; choose another task")
+        if isinstance(data, GraphList) and data.y is None:
+            raise DataError("the graphs have no classes; give a file with a graph's name and class a row (--labels)")
         return GraphProblem(self, data, self._split(data))
 
     def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:

@@ -1,6 +1,6 @@
 """Predictions of a trained model, also on graphs that it has not seen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,8 +13,8 @@ from h2hgcn.tasks.baselines import as_matrix
 from h2hgcn.tasks.edges import check_edges, edge_weight_of
 from h2hgcn.tasks.encoding import all_points
 from h2hgcn.tasks.features import listed, node_features
-from h2hgcn.tasks.graph_batches import batch_of, essence
-from h2hgcn.tasks.graph_classification import graph_logits
+from h2hgcn.tasks.graph_batches import GraphBatch, batch_of, essence
+from h2hgcn.tasks.graph_classification import graph_logits, graph_points
 from h2hgcn.tasks.heads import ClassHead, LinkHead, NodeHead
 from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model
@@ -67,16 +67,31 @@ def class_probabilities(model: Model, points: Tensor, nodes: Tensor, data: Any) 
     return head.probabilities(head.logits_with(x, points[nodes.to(points.device)], model.distance_scale))
 
 
-@torch.no_grad()
 def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
     """The probabilities of the classes of some graphs."""
+    head = model.head
+    assert isinstance(head, ClassHead)
+    return _of_graphs(
+        lambda batch: head.probabilities(graph_logits(model, batch)), model, graphs, in_features, batch_size
+    )
+
+
+def encode_graphs(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
+    """A point for each of some graphs."""
+    return _of_graphs(lambda batch: graph_points(model, batch), model, graphs, in_features, batch_size)
+
+
+@torch.no_grad()
+def _of_graphs(
+    compute: Callable[[GraphBatch], Tensor], model: Model, graphs: Sequence[Any], in_features: int, batch_size: int
+) -> Tensor:
+    """What is computed batch by batch, a row for each graph."""
     essences = [essence(graph, f"graph {number}") for number, graph in enumerate(graphs)]
     for number, graph in enumerate(essences):
         if graph.x.shape[1] != in_features:
             raise DataError(
                 f"graph {number} has {graph.x.shape[1]} features a node; the model was trained with {in_features}"
             )
-    device, head = next(model.parameters()).device, model.head
-    assert isinstance(head, ClassHead)
+    device = next(model.parameters()).device
     chunks = [essences[first : first + batch_size] for first in range(0, len(essences), batch_size)]
-    return torch.cat([head.probabilities(graph_logits(model, batch_of(chunk).to(device))) for chunk in chunks])
+    return torch.cat([compute(batch_of(chunk).to(device)) for chunk in chunks])

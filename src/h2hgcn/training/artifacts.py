@@ -29,7 +29,7 @@ def coordinates_of(encoder: nn.Module) -> Coordinates:
 def write_points(
     run: "Run", points: Tensor, data: Any, path: Path, coordinates: str | None = None, overwrite: bool = False
 ) -> None:
-    """Points with the ids and labels of their nodes, or the numbers and classes of their graphs."""
+    """Points with the ids and labels of their nodes, or the names and classes of their graphs."""
     write_embeddings(
         path,
         points.numpy(),
@@ -56,8 +56,11 @@ def labels_of(run: "Run", data: Any) -> list[str | None] | None:
 
 
 def ids_of(data: Any) -> NDArray[Any]:
-    """The ids of a graph's nodes, or the numbers of the graphs of a collection."""
-    return NodeNames(data).ids if is_graph(data) else np.arange(len(data))
+    """The ids of a graph's nodes, or the names of the graphs of a collection; numbers, if they have none."""
+    if is_graph(data):
+        return NodeNames(data).ids
+    names = getattr(data, "graph_ids", None)
+    return np.arange(len(data)) if names is None else names
 
 
 def write_report_of(run: "Run", path: Path) -> None:

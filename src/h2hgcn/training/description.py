@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from h2hgcn.datasets.graph_file import fingerprint
+from h2hgcn.datasets.graph_file import fingerprint, is_graph
 from h2hgcn.errors import DataError
 from h2hgcn.models import ENCODERS, Pretrained
 from h2hgcn.models.pretrained import FACTS, PLACEMENT
@@ -35,6 +35,8 @@ def describe(
         facts["num_nodes"] = problem.num_nodes
     if problem.num_classes is not None:
         facts |= {"num_classes": problem.num_classes, "classes": class_names(data, problem.num_classes)}
+    if not is_graph(data) and getattr(data, "feature_names", None) is not None:
+        facts["feature_names"] = list(data.feature_names)  # a collection is not in the folder, new graphs need them
     return {
         "format": FORMAT,
         "seed": seed,

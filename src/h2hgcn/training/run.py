@@ -21,7 +21,13 @@ from h2hgcn.errors import DataError
 from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.tasks.features import check_same_columns
 from h2hgcn.tasks.heads import LinkHead
-from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_probabilities, link_probabilities
+from h2hgcn.tasks.inference import (
+    class_probabilities,
+    encode_graphs,
+    encode_nodes,
+    graph_probabilities,
+    link_probabilities,
+)
 from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.tasks.problem import Model, Problem
 from h2hgcn.tensor_files import write_tensors
@@ -153,7 +159,9 @@ class Run:
 
     @property
     def nodes(self) -> NDArray[Any]:
-        """The ids of the nodes, in the order of ``embeddings`` and of ``predict()``; of a collection, numbers."""
+        """The ids of the nodes, in the order of ``embeddings`` and of ``predict()``; of a collection, the names of
+        its graphs, or their numbers.
+        """
         if self.data is None:
             raise DataError(_NO_DATA)
         return ids_of(self.data)
@@ -267,7 +275,7 @@ class Run:
 
         Nodes are named by their ids (``data.node_ids``), or by number if the graph has none; without ``what``, all
         nodes or graphs are meant. ``data`` is another graph, with the features that the model knows. For graphs
-        ``what`` is a graph or several, or numbers of those in ``data``, which else is the run's collection.
+        ``what`` is a graph or several, or numbers or names of those in ``data``, which else is the run's collection.
         """
         if self.task.name == "gc":
             return self._predict_graphs(what, self.data if data is None else data)
@@ -296,11 +304,16 @@ class Run:
         return class_probabilities(self.model, points, numbers.flatten(), graph).cpu()
 
     def encode(self, data: Any) -> Tensor:
-        """Points of the nodes of another graph, all of whose edges carry messages.
+        """Points of the nodes of another graph, all of whose edges carry messages; of a classifier of graphs, a point
+        for each graph of another collection.
 
         A model with node vectors finds the nodes of its own graph by their ids, see ``known_nodes``; new ones get their
         place from their neighbors and features.
         """
+        if self.task.name == "gc":
+            graphs = self._known_graphs(data, None)
+            with self.threads(max(map(_num_rows, graphs))):
+                return encode_graphs(self.model, graphs, self.config["facts"]["in_features"]).cpu()
         self.check_fits(data)
         nodes = self.known_nodes(data)
         with self.threads(_num_rows(data)):
@@ -367,7 +380,7 @@ class Run:
         if not is_graph(data):
             raise DataError(f"data is a {type(data).__name__}; pass one graph: PyG's Data")
         if self.data is not None:
-            check_same_columns(self.data, data)
+            check_same_columns(getattr(self.data, "feature_names", None), data)
 
     def check_inductive(self) -> None:
         """Raises if the model knows the nodes of its own graph alone."""
@@ -459,9 +472,16 @@ class Run:
         return self.link_decoder.logits_in(lambda: self.neighborhoods, points, numbers, scale).cpu()
 
     def _predict_graphs(self, what: Any, collection: Any) -> Tensor:
-        chosen = chosen_graphs(what, collection)
+        chosen = self._known_graphs(what, collection)
         with self.threads(max(map(_num_rows, chosen))):
             return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
+
+    def _known_graphs(self, what: Any, collection: Any) -> list[Any]:
+        """The graphs that are meant, whose features are known to be those of training as far as they have names."""
+        chosen = chosen_graphs(what, collection)
+        for given in (what, collection, *chosen):
+            check_same_columns(self.config["facts"].get("feature_names"), given)
+        return chosen
 
     def threads(self, num_nodes: int) -> AbstractContextManager[None]:
         """As many threads as training has for so many nodes."""

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from h2hgcn.datasets.arrays import load_arrays
 from h2hgcn.datasets.named import DATASETS
+from h2hgcn.datasets.own.converted import is_converted
 from h2hgcn.datasets.own.edge_list import MASKS
 from h2hgcn.datasets.own.graph import load_graph
 from h2hgcn.datasets.own.layout import find_layout
@@ -35,6 +36,10 @@ def load_graph_by_text(
         raise DataError("--edges is empty; name a file of edges")
     if edges in DATASETS and not Path(edges).exists():
         raise DataError(f"--edges {edges}: that is a named dataset, not a file; train on it with --dataset {edges}")
+    if Path(edges).is_dir() and not is_converted(edges):
+        raise DataError(
+            f"{edges} is a folder; for a folder of graphs use --graphs {edges}, for one graph name its file"
+        )
     if (source is None) != (target is None):
         raise DataError("--source and --target belong together; give both or none")
     chosen: Any = features

@@ -34,4 +34,5 @@ class EdgeList:
     labels: Any = None
     masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     attributes: Callable[[str], dict[Any, Any]] | None = None
+    attribute_names: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -40,6 +40,7 @@ def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str
         raise DataError(f"{origin}: no edge has an attribute {weights!r}")
     names = dict(zip(nodes, ids.tolist(), strict=True))
     edges.attributes = lambda name: {names[node]: value for node, value in graph.nodes(data=name) if value is not None}
+    edges.attribute_names = list(dict.fromkeys(name for _, data in graph.nodes(data=True) for name in data))
     return edges
 
 

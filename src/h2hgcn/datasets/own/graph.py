@@ -66,12 +66,28 @@ def load_graph(
     if unlinked not in ("error", "keep", "drop"):
         raise DataError(f"unlinked={unlinked!r} is not known; use 'error', 'keep' or 'drop'")
     source = read_edges_from(edges, weights, columns, header)
+    name = Path(edges).name.split(".")[0] if isinstance(edges, str | Path) else "graph"
+    data = graph_of(source, name, features, labels, directed, unlinked)
+    for note in data.notes:
+        warnings.warn(f"{source.origin}: {note}", DataWarning, stacklevel=2)
+    return data
+
+
+def graph_of(
+    source: EdgeList,
+    name: str,
+    features: Any = None,
+    labels: Any = None,
+    directed: bool | None = None,
+    unlinked: Unlinked = "error",
+) -> Data:
+    """The graph of edges that were read; for the arguments see ``load_graph``."""
     node_features = features_of(source, features)
     node_labels = labels_of(source, labels)
     nodes = _nodes(source, [values for values in (node_features, node_labels) if values is not None], unlinked)
     data = Data(num_nodes=len(nodes))
     data.node_ids = nodes
-    data.name = Path(edges).name.split(".")[0] if isinstance(edges, str | Path) else "graph"
+    data.name = name
     data.directed = bool(source.directed) if directed is None else directed
     notes = list(source.notes)
     set_edges(data, source, nodes, notes)
@@ -83,8 +99,6 @@ def load_graph(
     if node_labels is not None:
         _set_labels(data, node_labels, nodes, unlinked, notes)
     data.notes = notes
-    for note in notes:
-        warnings.warn(f"{source.origin}: {note}", DataWarning, stacklevel=2)
     return data
 
 

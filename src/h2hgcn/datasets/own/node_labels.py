@@ -15,7 +15,7 @@ from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.own.frames import is_frame, node_frame
 from h2hgcn.datasets.own.ids import ids_of_objects
 from h2hgcn.datasets.own.in_memory import plain_array
-from h2hgcn.datasets.own.node_tables import id_column, read_node_table
+from h2hgcn.datasets.own.node_tables import ID_NAMES, id_column, read_node_table
 from h2hgcn.datasets.own.node_values import NodeValues, named_array
 from h2hgcn.datasets.own.tables import FileTable, Ids, check_is_file
 from h2hgcn.errors import DataError
@@ -25,17 +25,19 @@ _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 01 and +1 are texts
 
 
-def read_labels(source: Any, known: Ids | None = None) -> NodeValues:
+def read_labels(source: Any, known: Ids | None = None, id_names: frozenset[str] = ID_NAMES) -> NodeValues:
     """Classes of nodes: a file or DataFrame with an id, a label and perhaps a column ``split``; an array, or a mapping
     by id.
+
+    ``known`` are the ids of the edges, by which a header is told from a row; ``id_names`` are names of id columns.
     """
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
             return _by_number(_load_labels(path), str(path))
-        file, notes = read_node_table(path, known, _LABEL_NAMES)
-        return _from_table(file, id_column(file.columns), notes)
+        file, notes = read_node_table(path, known, _LABEL_NAMES, id_names)
+        return _from_table(file, id_column(file.columns, id_names), notes)
     if isinstance(source, Mapping):
         keys = list(source)
         labels = [_label(value) for value in source.values()]

@@ -9,31 +9,33 @@ ID_NAMES = frozenset({"id", "ids", "node", "node_id", "nodeid", "name"})
 _SHOWN_NAMES = 5
 
 
-def read_node_table(path: Path, known: Ids | None, names: frozenset[str] = frozenset()) -> tuple[FileTable, list[str]]:
+def read_node_table(
+    path: Path, known: Ids | None, names: frozenset[str] = frozenset(), id_names: frozenset[str] = ID_NAMES
+) -> tuple[FileTable, list[str]]:
     """A table, and what is to be said of it. ``known`` are the ids of the edges; ``names`` are found in headers."""
-    file = read_table(path, known_names=ID_NAMES | names)
+    file = read_table(path, known_names=id_names | names)
     if not file.header_guessed or known is None:
         return file, []
-    told = _told_by_ids(file, set(map(str, known.tolist())))
+    told = _told_by_ids(file, set(map(str, known.tolist())), id_names)
     if not told.has_header:
         doubt = [f"the first line of {path} is taken for a row, not for a header"] if file.has_header else []
         return told, doubt
-    if told.columns[id_column(told.columns)].lower() in ID_NAMES:
+    if told.columns[id_column(told.columns, id_names)].lower() in id_names:
         return told, []
     return told, [f"the first line of {path} is taken for a header: {', '.join(told.columns[:_SHOWN_NAMES])}"]
 
 
-def id_column(columns: Sequence[str]) -> int:
-    return next((k for k, name in enumerate(columns) if name.lower() in ID_NAMES), 0)
+def id_column(columns: Sequence[str], id_names: frozenset[str] = ID_NAMES) -> int:
+    return next((k for k, name in enumerate(columns) if name.lower() in id_names), 0)
 
 
-def _told_by_ids(file: FileTable, nodes: set[str]) -> FileTable:
+def _told_by_ids(file: FileTable, nodes: set[str], id_names: frozenset[str]) -> FileTable:
     """The file, read anew if the ids of the edges tell better than its words whether it has a header.
 
     A first line that names a node, which no other line does, is a row; one that names none, above one that does, is a
     header.
     """
-    column = id_column(file.columns) if file.has_header else 0
+    column = id_column(file.columns, id_names) if file.has_header else 0
     ids = [str(node) for node in file.ids(column).tolist()]
     if file.has_header:
         name = file.columns[column]

@@ -1,6 +1,7 @@
 """Folds for graph classification: those of the fair comparison (Errica et al. 2020), and our own."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2hgcn.datasets.folders import cache_folder, data_root
+from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.datasets.named.origins import TU_FACTS
 from h2hgcn.datasets.splits.splits import GraphSplit, check_protocol, check_seed
 from h2hgcn.errors import DataError
@@ -30,18 +32,29 @@ def split_graphs(
 ) -> tuple[GraphSplit, ...]:
     """Folds of a collection with a class ``y`` for every graph; each has its own test part and an inner hold-out.
 
+    ``graphs`` is what ``fit`` takes: a list of ``Data``, a PyG dataset, or what ``load_graphs`` returns.
+
     ``"clean"``: stratified at random. ``"fair-comparison"``: the ten published folds of ``dd``, ``proteins`` or
     ``enzymes``, from ``splits/fair-comparison/*_splits.json`` in the data folder, which is ``root`` or the one that the
     collection came from.
     """
     check_protocol(protocol, ("clean", "fair-comparison"))
     check_seed(seed)
+    graphs = as_collection(graphs)
     if protocol == "fair-comparison":
         return _published(graphs, seed, getattr(graphs, "data_root", None) if root is None else root)
     labels = _classes(graphs)
-    smallest = int(np.unique(labels, return_counts=True)[1].min())
+    sizes = np.bincount(labels)
+    smallest = int(sizes[sizes > 0].min())
+    if smallest < 2:
+        rare = int(np.flatnonzero(sizes == smallest)[0])
+        name = rare if getattr(graphs, "label_names", None) is None else graphs.label_names[rare]
+        raise DataError(f"the class {name} has one graph; give every class several, at least one for each part")
     if not isinstance(folds, int | np.integer) or not 2 <= folds <= smallest:
-        raise DataError(f"folds={folds!r} must lie between 2 and {smallest}, the size of the smallest class")
+        raise DataError(
+            f"folds={folds!r} must lie between 2 and {smallest}, the size of the smallest class; "
+            f"choose fewer folds (--set task.num_folds={smallest}), or add graphs"
+        )
     from sklearn.model_selection import StratifiedKFold, train_test_split  # takes a while, and serves this alone
 
     splitter = StratifiedKFold(folds, shuffle=True, random_state=np.random.RandomState(seed))
@@ -49,11 +62,12 @@ def split_graphs(
     for rest, test in splitter.split(labels, labels):
         random = np.random.RandomState(seed)
         try:
-            train, val = train_test_split(rest, test_size=_INNER_VALIDATION, stratify=labels[rest], random_state=random)
+            held_out = max(math.ceil(_INNER_VALIDATION * len(rest)), int((sizes > 0).sum()))  # each class, if few
+            train, val = train_test_split(rest, test_size=held_out, stratify=labels[rest], random_state=random)
         except ValueError as error:  # of some class there is nobody to spare
             raise DataError(
                 f"with folds={folds}, {len(rest)} graphs are left to train and validate, of which "
-                f"{_INNER_VALIDATION:.0%} cannot be held out class by class ({error}); give more graphs of every class"
+                f"{held_out} cannot be held out class by class ({error}); give more graphs of every class"
             ) from error
         result.append(GraphSplit(np.sort(train), np.sort(val), test, seed, protocol))
     return tuple(result)
