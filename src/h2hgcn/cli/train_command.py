@@ -168,7 +168,8 @@ def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
     result = run.result
     stdout.print()
     print_title(f"{run.config['model']['name']}, {result['parameters']:,} parameters")
-    stdout.print(metrics_table(result["metrics"], result["selection"], result["trivial"]))
+    baselines = {result["selection"]: result["trivial"] or {}, **precision_of_baselines(result)}
+    stdout.print(metrics_table(result["metrics"], result["selection"], baselines))
     stdout.print(epochs_line(result, resumed_from), soft_wrap=True)
     for warning in result.get("doubts", ()):
         say("note", "bold yellow", warning)

@@ -65,7 +65,7 @@ def write_report_of(run: "Run", path: Path) -> None:
     data, config, result = run.data, run.config, run.result
     space = coordinates_of(run.model.encoder)
     selection = result["selection"]
-    trivial = {selection: result["trivial"]} if result["trivial"] else None
+    trivial = {selection: result["trivial"], **precision_of_baselines(result)} if result["trivial"] else None
     name = config["data"].get("dataset") or getattr(data, "name", None) or "a graph"
     write_report(
         path,
@@ -82,6 +82,16 @@ def write_report_of(run: "Run", path: Path) -> None:
         selected_by=f"{run.task.parts[0]}_{selection}",
         best_epoch=result["best_epoch"],
     )
+
+
+def precision_of_baselines(result: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """``precision@K`` of those baselines that rank all pairs, by metric and name."""
+    found: dict[str, dict[str, float]] = {}
+    for name, metrics in result.get("baselines", {}).items():  # runs of earlier versions have none
+        for metric, value in metrics.items():
+            if metric.startswith("precision@"):
+                found.setdefault(metric, {})[name] = value
+    return found
 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
