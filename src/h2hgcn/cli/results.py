@@ -23,8 +23,8 @@ def metrics_table(metrics: Metrics, selection: str, trivial: Metrics | None = No
         marked = f"{name} (selects)" if name == selecting else name
         values = (part.get(name) for part in metrics.values())
         table.add_row(marked, *("" if value is None else f"{value:.4f}" for value in values))
-    for metric, values in (trivial or {}).items():
-        for name, value in values.items():
+    for metric, scores in (trivial or {}).items():
+        for name, value in scores.items():
             table.add_row(f"baseline: {name}, {metric}", *[""] * (len(metrics) - 1), f"{value:.4f}")
     return table
 

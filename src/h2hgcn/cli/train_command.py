@@ -165,6 +165,8 @@ def _split(task: Any) -> str:
 
 
 def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
+    from h2hgcn.training.artifacts import precision_of_baselines
+
     result = run.result
     stdout.print()
     print_title(f"{run.config['model']['name']}, {result['parameters']:,} parameters")

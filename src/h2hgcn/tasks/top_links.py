@@ -92,20 +92,21 @@ class LinkScores:
         """The scores of pairs ``(k, 2)``, source first."""
         total: Scores = self.sources[pairs[:, 0]] + self.targets[pairs[:, 1]]
         if self.slope:
-            total -= self.slope * self._squared_distances(pairs)
+            total -= self.slope * self.squared_distances(pairs)
         if self.graph is not None:
             sums = shared_neighbors(self.graph.graph, self.graph.weights, pairs)
             total += np.log1p(sums.round(12)) @ self.weights  # the order of a sum must not part what is equal
         return total
 
-    def _squared_distances(self, pairs: Pairs) -> Scores:
+    def squared_distances(self, pairs: Pairs) -> Scores:
+        """Of the queries of sources to the points of targets."""
         ends = torch.from_numpy(pairs + np.array([0, self.num_nodes * self._moved]))
         if self.euclidean:
             found = (self._rows[ends[:, 0]] - self._rows[ends[:, 1]]).square().sum(1)
         else:
             with torch.no_grad():
                 found = squared_distances_of_rows(self._rows, ends)
-        return found.numpy()
+        return found.double().numpy()
 
     def near(self, rows: Nodes, columns: Nodes | slice, least: float, upper: bool = False) -> Pairs:
         """All pairs of different nodes of ``rows`` and ``columns`` whose score without shared neighbors may be
@@ -125,14 +126,14 @@ class LinkScores:
         first, second = np.nonzero(products > -np.inf)
         return np.column_stack([rows[first], numbers[second]])
 
-    def near_hubs(self, hubs: int, least: Callable[[], float]) -> Iterator[Pairs]:
-        """The pairs, as ``near`` has them, of which one node is among those with the highest terms."""
-        everybody = np.arange(self.num_nodes)
-        sources, targets = (np.sort(np.argsort(-terms, kind="stable")[:hubs]) for terms in (self.sources, self.targets))
-        for rows in _blocks(sources, self.num_nodes):
+    def near_popular(self, count: int, least: Callable[[], float], directed: bool) -> Iterator[Pairs]:
+        """Blocks of pairs, as ``near`` has them, one of whose nodes is among the ``count`` with the highest terms."""
+        for rows in _blocks(highest(self.sources, count), self.num_nodes):
             yield self.near(rows, slice(None), least())
-        for rows in _blocks(everybody, len(targets)):
-            yield self.near(rows, targets, least())
+        if directed:
+            targets = highest(self.targets, count)
+            for rows in _blocks(np.arange(self.num_nodes), len(targets)):
+                yield self.near(rows, targets, least())
 
     def sharing(self, rows: Nodes, least: float, upper: bool = False, most: int | None = None) -> Pairs:
         """All pairs of ``rows`` and others that they share neighbors with whose score may be ``least`` or more; with
@@ -271,6 +272,11 @@ def precision_of(scores: LinkScores, split: EdgeSplit, part: str = "test") -> Me
     hits = contains(wanted, space.ranks(pairs[:above])).sum()
     share = (of_links == last).sum() / max(equal, 1)
     return {f"precision@{k}": float((hits + (k - above) * share) / k)}
+
+
+def highest(terms: Scores, count: int) -> Nodes:
+    """The nodes of the highest terms, sorted by number."""
+    return np.sort(np.argsort(-terms, kind="stable")[:count])
 
 
 def _lifted(points: Tensor, space: Space, euclidean: bool) -> Tensor:
