@@ -141,7 +141,8 @@ class FaissSearch:
 
 class WidenedSearch:
     """What another search finds near a node, four times as many as are asked for, the points of the highest terms in
-    the whole graph, which a decoder may prefer from afar, and what ``two_hops`` gives.
+    the whole graph, which a decoder may prefer from afar, and what ``two_hops`` gives. All are as many times more as
+    the other search is wide.
     """
 
     def __init__(
@@ -153,16 +154,15 @@ class WidenedSearch:
         self.kind = search.kind
         self.nearest = search
         self._two_hops = two_hops
-        self._popular = np.argsort(-terms, kind="stable")[:POPULAR]
+        self._by_terms = np.argsort(-terms, kind="stable")
 
     def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """For each node, at least ``count`` different points; -1 where there is none."""
-        parts = [
-            self.nearest.search(nodes, 4 * count),
-            np.broadcast_to(self._popular, (len(nodes), len(self._popular))),
-        ]
+        count *= 4 * self.nearest.width
+        popular = self._by_terms[: POPULAR * self.nearest.width]
+        parts = [self.nearest.search(nodes, count), np.broadcast_to(popular, (len(nodes), len(popular)))]
         if self._two_hops is not None:
-            parts.append(self._two_hops(nodes, 4 * count))
+            parts.append(self._two_hops(nodes, count))
         found = np.sort(np.hstack(parts), axis=1)
         found[:, 1:][found[:, 1:] == found[:, :-1]] = -1
         return found

@@ -38,8 +38,9 @@ from h2hgcn.training.run import Run
 # Nodes from which on an index is the default, and up to which exact search takes the place of one that misses much.
 LARGE, _MOST_EXACT = 50_000, 200_000
 
-# The recall that an index must have, the neighbors it is measured by, and how much wider one with less is searched.
-_ENOUGH, _K_OF_RECALL, _WIDER = 0.95, 10, {"hnsw": 4, "ivf": 3}
+# The recall that an index must have, the neighbors and nodes it is measured by, and how much wider one with less is
+# searched.
+_ENOUGH, _K_OF_RECALL, _NODES_OF_RECALL, _WIDER = 0.95, 10, 500, {"hnsw": 4, "ivf": 3}
 
 # Of the likeliest links of a graph by an index: neighbors of each node that are looked at first, nodes that are worked
 # on at once, and the most neighbors that are looked at in a round.
@@ -203,72 +204,107 @@ def _warn_of_fewer(ids: NDArray[Any], counts: NDArray[np.int64], k: int) -> None
         )
 
 
-def _nearest(run: Run, kind: str, say: Say) -> FaissSearch | None:
-    """The index of a run; None if exact search takes its place."""
-    search = _search(run, _vectors(run), kind, run.links.numpy(), _options(run, None), say)
-    search = search.nearest if isinstance(search, WidenedSearch) else search
-    return search if isinstance(search, FaissSearch) else None
-
-
 def _search(run: Run, vectors: Vectors, kind: str, edges: Any, options: dict[str, Any], say: Say) -> Search:
-    """The search by distance, or if ``options`` have a ``rank`` the one that finds what it puts first. An index that
-    misses too much is searched wider; if that is not enough, search is exact if the graph is not too large.
-    """
+    """The search by distance, or if ``options`` have a ``rank`` the one that finds what it puts first."""
     exact: Search = ExactSearch(vectors)
-    links: LinkSearch | None = None
-    if options["rank"] is not None:
-        assert run.link_decoder is not None
-        incoming, points = options["direction"] == "in", run.embeddings.to(run.device)
-        links = run.link_decoder.as_search(lambda: run.neighborhoods, points, incoming, run.model.distance_scale)
+    links = _links(run, options)
+    if links is not None:
         queries = vectors_of(links.queries.cpu().numpy(), coordinates_of(run.model.encoder))
         exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, options["euclidean"], links.of_rows)
         vectors = vectors._replace(queries=queries.queries)
     if kind == "exact":
         return exact
-    kept = None if run.folder is None else _load(Path(run.folder), kind, vectors)
-    built = build_search(vectors, kind) if kept is None else kept[0]
-    assert isinstance(built, FaissSearch)
-    search = built if links is None else WidenedSearch(built, links.terms.numpy(), links.two_hops)
+    index = _Index(run, kind, vectors)
+    search: Search = index.search
+    if links is not None:
+        search = WidenedSearch(index.search, links.terms.numpy(), links.two_hops)
 
-    def measured() -> float:
+    def recall() -> float:
         return measured_recall(vectors, edges, search, _K_OF_RECALL, exact=exact, **options)
 
-    recall, changed = (measured(), True) if kept is None else (kept[1], False)
-    if recall >= _ENOUGH and not changed:
-        return search
-    words = f"{kind} index of {len(vectors.data):,} points: recall@{_K_OF_RECALL} {recall:.4f} against exact search"
-    if recall < _ENOUGH and built.width < _WIDER[kind]:
-        built.width, changed = _WIDER[kind], True
-        recall = measured()
-        words += f", {recall:.4f} if searched wider"
-    if run.folder is not None and changed:
-        _save(Path(run.folder), built, vectors, recall)
-    instead = recall < _ENOUGH and len(vectors.data) <= _MOST_EXACT
-    if instead:
-        words += "; search is exact instead"
-    elif recall < _ENOUGH:
-        words += "; some of the likeliest links are missed, --index exact finds all"
-    say(words)
-    return exact if instead else search
+    return search if index.finds_enough(recall, index.about, say) else exact
 
 
-def _scale(run: Run) -> float:
-    return float(torch.as_tensor(run.model.distance_scale).detach())
+def _nearest(run: Run, kind: str, say: Say) -> FaissSearch | None:
+    """The index of a run that finds the nearest points; None if exact search takes its place."""
+    vectors, options = _vectors(run), _options(run, None)
+    links = _links(run, options)
+    if links is not None:
+        queries = vectors_of(links.queries.cpu().numpy(), coordinates_of(run.model.encoder))
+        vectors = vectors._replace(queries=queries.queries)
+    index = _Index(run, kind, vectors)
+
+    def recall() -> float:
+        nodes = np.sort(np.random.RandomState(0).permutation(len(vectors.data))[:_NODES_OF_RECALL])
+        found, true = (search.search(nodes, _K_OF_RECALL) for search in (index.search, ExactSearch(vectors)))
+        return float(np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, true, strict=True)]))
+
+    about = index.about if links is None else index.about.setdefault("nearest", {})
+    return index.search if index.finds_enough(recall, about, say) else None
 
 
-def _save(folder: Path, search: FaissSearch, vectors: Vectors, recall: float) -> None:
-    about = {
-        "kind": search.kind, "points": identity_of(vectors), "recall": recall, "k": _K_OF_RECALL, "width": search.width,
-    }  # fmt: skip
-    (folder / "index.json").unlink(missing_ok=True)  # so that it never describes another index
-    with atomic_write(folder / "index.faiss") as file:
-        file.write(load_faiss().serialize_index(search.index).tobytes())
-    with atomic_write(folder / "index.json") as file:
-        file.write((json.dumps(about, indent=2) + "\n").encode())
+def _links(run: Run, options: dict[str, Any]) -> LinkSearch | None:
+    """What the decoder prefers, if it does not go by distance."""
+    if options["rank"] is None:
+        return None
+    assert run.link_decoder is not None
+    incoming, points = options["direction"] == "in", run.embeddings.to(run.device)
+    return run.link_decoder.as_search(lambda: run.neighborhoods, points, incoming, run.model.distance_scale)
 
 
-def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, float] | None:
-    """The index in the folder of a run and its recall; None if there is none of this kind."""
+class _Index:
+    """An index of FAISS, which is built if the folder of the run has none, and what is known about it."""
+
+    def __init__(self, run: Run, kind: str, vectors: Vectors) -> None:
+        self._folder = None if run.folder is None else Path(run.folder)
+        kept = None if self._folder is None else _load(self._folder, kind, vectors)
+        self._is_new = kept is None
+        if kept is None:
+            built = build_search(vectors, kind)
+            assert isinstance(built, FaissSearch)
+            kept = built, {"kind": kind, "points": identity_of(vectors), "k": _K_OF_RECALL}
+        self.search: FaissSearch = kept[0]
+        self.about: dict[str, Any] = kept[1]
+
+    def finds_enough(self, measured: Callable[[], float], about: dict[str, Any], say: Say) -> bool:
+        """Whether an index may be used, by its recall, which is kept in ``about``. One that misses too much is searched
+        wider; if that is not enough, search is exact unless the graph is too large for that.
+        """
+        recall: float | None = about.get("recall")
+        self.search.width = about.get("width", 1)
+        if recall is not None and recall >= _ENOUGH:
+            return True
+        count, kind = self.search.index.ntotal, self.search.kind
+        recall = measured() if recall is None else recall
+        words = f"{kind} index of {count:,} points: recall@{_K_OF_RECALL} {recall:.4f} against exact search"
+        if recall < _ENOUGH and self.search.width < _WIDER[kind]:
+            self.search.width = _WIDER[kind]
+            recall = measured()
+            words += f", {recall:.4f} if searched wider"
+        about |= {"recall": recall, "width": self.search.width}
+        self._save()
+        instead = recall < _ENOUGH and count <= _MOST_EXACT
+        if instead:
+            words += "; search is exact instead"
+        elif recall < _ENOUGH:
+            words += "; some of the likeliest links are missed, --index exact finds all"
+        say(words)
+        return not instead
+
+    def _save(self) -> None:
+        if self._folder is None:
+            return
+        if self._is_new:
+            (self._folder / "index.json").unlink(missing_ok=True)  # so that it never describes another index
+            with atomic_write(self._folder / "index.faiss") as file:
+                file.write(load_faiss().serialize_index(self.search.index).tobytes())
+            self._is_new = False
+        with atomic_write(self._folder / "index.json") as file:
+            file.write((json.dumps(self.about, indent=2) + "\n").encode())
+
+
+def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, dict[str, Any]] | None:
+    """The index in the folder of a run, and what is known about it; None if there is none of this kind."""
     if not (folder / "index.json").exists() or not (folder / "index.faiss").exists():
         return None
     advice = f"delete {folder / 'index.faiss'} and {folder / 'index.json'}, and it is built anew"
@@ -278,13 +314,18 @@ def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, float
             raise DataError(f"{folder / 'index.faiss'} belongs to another run: its points are others; {advice}")
         if about["kind"] != kind:
             return None
+        for section in (about, about.get("nearest", {})):
+            float(section.get("recall", 0)), int(section.get("width", 1))
         faiss = load_faiss()
         index = faiss.deserialize_index(np.fromfile(folder / "index.faiss", np.uint8))
-        recall, width = float(about["recall"]), int(about.get("width", 1))
         if index.ntotal != len(vectors.data) or index.d != vectors.data.shape[1]:
             raise DataError(f"{folder / 'index.faiss'} belongs to another run: its size is another; {advice}")
-    except (ValueError, KeyError, TypeError, RuntimeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"the index in {folder} is damaged ({type(error).__name__}); {advice}") from error
-    return FaissSearch(index, about["kind"], vectors.queries, width), recall
+    return FaissSearch(index, about["kind"], vectors.queries), about
+
+
+def _scale(run: Run) -> float:
+    return float(torch.as_tensor(run.model.distance_scale).detach())
