@@ -44,7 +44,7 @@ _ENOUGH, _K_OF_RECALL, _NODES_OF_RECALL, _WIDER = 0.95, 10, 500, {"hnsw": 4, "iv
 
 # Of the likeliest links of a graph by an index: neighbors of each node that are looked at first, nodes that are worked
 # on at once, and the most neighbors that are looked at in a round.
-_FIRST, _NODES, _MOST_FOUND = 16, 1 << 14, 1 << 26
+_FIRST, _NODES, _MOST_FOUND = 4, 1 << 16, 1 << 26
 
 # Pairs that are found beyond those that are wanted, since a decoder's logits are rounded to single precision.
 _SPARE = 1000
@@ -148,7 +148,9 @@ def _add_near(best: BestPairs, scores: LinkScores, nearest: FaissSearch, space: 
             best.add(space.ordered(pairs))
         others = np.delete(scores.targets, highest(scores.targets, POPULAR))
         highest_target = float(others.max(initial=-np.inf))
-    open_nodes, count = np.arange(scores.num_nodes), min(_FIRST + 1, scores.num_nodes)
+    # not even a point at no distance would help the others
+    open_nodes = np.flatnonzero(scores.sources + highest_target >= best.least)
+    count = min(_FIRST + 1, scores.num_nodes)
     while len(open_nodes):
         still_open, done = [], 0
         for nodes in np.array_split(open_nodes, -(-len(open_nodes) * count // (_NODES * _FIRST))):
