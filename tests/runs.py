@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import torch
 from torch import nn
+from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from h2hgcn.datasets.named.collection import FlatCollection
@@ -70,6 +71,15 @@ def write_graphs(folder, count=24, seed=0):
 
 def small_data(task="lp"):
     return shapes() if task == "gc" else generate_disease(200)
+
+
+def scale_free(directed=False):
+    """A graph of 200 nodes that degrees and shared neighbors tell much of."""
+    graph = nx.powerlaw_cluster_graph(200, 4, 0.8, seed=1)
+    x = 10 * np.linalg.eigh(nx.to_numpy_array(graph))[1][:, -8:]
+    index = torch.tensor(list(graph.edges)).T
+    index = index if directed else torch.cat([index, index.flip(0)], 1)
+    return Data(edge_index=index, num_nodes=200, directed=directed, x=torch.from_numpy(x).float())
 
 
 def small_fit(task="lp", data=None, model=SMALL, *, epochs=4, settings=None, **options):

@@ -1,6 +1,7 @@
 """``h2hgcn recommend``."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -34,19 +35,79 @@ def test_some_nodes_and_all(run, trained, tmp_path):
     assert len((tmp_path / "links.csv").read_text().splitlines()) == 1 + 2 * 40
 
 
+def test_the_likeliest_links_of_the_graph(run, trained, tmp_path):
+    rows = json.loads(run("recommend", trained / "lp", "--top", 30, "--json").stdout)
+    assert [row["rank"] for row in rows] == list(range(1, 31))
+    pairs = [(row["source"], row["target"]) for row in rows]
+    assert len({frozenset(pair) for pair in pairs}) == 30
+    probabilities = [row["probability"] for row in rows]
+    assert probabilities == sorted(probabilities, reverse=True)
+    one = json.loads(run("recommend", trained / "lp", "--node", pairs[0][0], "-k", 1, "--json").stdout)
+    assert [row["node"] for row in one] == [pairs[0][1]]
+    table = run("recommend", trained / "lp", "--top", 30)
+    assert table.stdout.split()[:5] == ["rank", "source", "target", "distance", "probability"]
+    assert "30 rows in all; --out FILE or --json has the others" in table.stderr
+    result = run("recommend", trained / "lp", "--top", 30, "--out", "top.csv")
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (0, "30 rows: top.csv")
+    lines = (tmp_path / "top.csv").read_text().replace('"', "").splitlines()
+    assert [tuple(line.split(",")[1:3]) for line in lines[1:]] == pairs
+    assert run("recommend", trained / "lp", "--top", 30, "--out", "top.csv").returncode == 2
+    again = run("recommend", trained / "lp", "--top", 30, "--out", "again.csv", "--force")
+    assert again.returncode == 0
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "top.csv").read_bytes()
+
+
+def test_all_links_that_are_left(run, trained):
+    """A ring of 40 with chords has 80 edges; 700 of the pairs are none."""
+    result = run("recommend", trained / "lp", "--top", 1000, "--json")
+    assert len(json.loads(result.stdout)) == 700
+    assert "note: 1,000 links were asked for; 700 are left, and these are all" in result.stderr
+    result = run("recommend", trained / "lp", "--node", "n10", "-k", 36, "--json")
+    assert len(json.loads(result.stdout)) == 35
+    assert "note: node n10 has 35 missing links of the 36 asked for" in result.stderr
+
+
+def test_a_hub_does_not_stop_the_others(run, tmp_path):
+    names = [f"n{k}" for k in range(12)]
+    edges = [("n0", name) for name in names[1:]] + list(pairwise(names[1:]))
+    (tmp_path / "hub.csv").write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in edges))
+    train = ["--epochs", 2, "--search", "none", "--set", "task.val=0.2", "--set", "task.test=0.2"]
+    assert run("train", "--edges", "hub.csv", "--out", "hub", *train).returncode == 0
+    result = run("recommend", "hub", "--all", "-k", 9, "--out", "links.csv")
+    assert result.returncode == 0
+    assert "note: node n0 has 0 missing links of the 9 asked for; 9 more nodes have fewer than 9" in result.stderr
+    rows = [line.split(",")[0].strip('"') for line in (tmp_path / "links.csv").read_text().splitlines()[1:]]
+    assert {name: rows.count(name) for name in names} == {
+        name: {"n0": 0, "n1": 9, "n11": 9}.get(name, 8) for name in names
+    }
+    (tmp_path / "some.csv").write_text("node\nn0\nn1\n")
+    some = run("recommend", "hub", "--nodes", "some.csv", "-k", 2, "--json")
+    assert [row["node"] for row in json.loads(some.stdout)] == ["n1", "n1"]
+    for options in (["--node", "n0"], ["--node", "n0", "--out", "one.csv"]):
+        alone = run("recommend", "hub", *options)
+        assert (alone.returncode, alone.stdout) == (2, "")
+        assert "node n0 is linked to all other nodes; there is no link to recommend" in alone.stderr
+    assert not (tmp_path / "one.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["lp", "--node", "zz"], "there is no node 'zz'; ids go from n00 to n39"),
-        (["lp", "--node", "n10", "-k", "36"], "there are 35 nodes that it is not linked to"),
         (["lp", "--node", "n10", "-k", "0"], "'-k'"),
-        (["lp"], "--node ID, --nodes FILE or --all, one of these"),
-        (["lp", "--node", "n10", "--all"], "--node ID, --nodes FILE or --all, one of these"),
+        (["lp"], "--node ID, --nodes FILE, --all or --top K, one of these"),
+        (["lp", "--node", "n10", "--all"], "--node ID, --nodes FILE, --all or --top K, one of these"),
         (["lp", "--all", "--index", "tree"], "index='tree' is not known"),
         (["lp", "--all", "--out", "links.txt"], "tables are written as .csv or .parquet"),
         (["gc", "--node", "1"], "within one graph"),
         (["lp", "--node", "n10", "--direction", "in"], "the graph of this run is undirected"),
         (["lp", "--all", "--direction", "out"], "the graph of this run is undirected"),
+        (["lp", "--top", "0"], "'--top'"),
+        (["lp", "--top", "5", "--all"], "--node ID, --nodes FILE, --all or --top K, one of these"),
+        (["lp", "--top", "5", "--direction", "out"], "--direction: only with --node, --nodes or --all"),
+        (["lp", "--top", "5", "--index", "tree"], "index='tree' is not known"),
+        (["lp", "--top", "5", "--out", "top.txt"], "tables are written as .csv or .parquet"),
+        (["gc", "--top", "5"], "within one graph"),
     ],
 )
 def test_a_mistake_is_a_message_and_exit_code_2(run, trained, arguments, message):

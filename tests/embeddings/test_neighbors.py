@@ -54,6 +54,11 @@ def test_equal_distances_come_by_index_and_scores_by_distance():
     assert found.scores.tolist() == [1, 1, 1, 1]
 
 
+def test_fewer_links_where_fewer_are_left():
+    found = recommend_links(random_points(5, 2, 1.0).numpy(), [[0, 2], [1, 0]], 0, 3)
+    assert sorted(found.nodes.tolist()) == [3, 4]
+
+
 def test_ball_points():
     points = random_points(20, 3, 3.0)
     found = recommend_links(poincare.from_lorentz(points).numpy(), edges_of(0, 20, 10), 3, 5, space="poincare")
@@ -63,8 +68,8 @@ def test_ball_points():
 @pytest.mark.parametrize(
     ("edges", "node", "k", "message"),
     [
-        ([[0, 2], [1, 0]], 0, 3, "3 links of node 0 were asked for; there are 2 nodes"),
-        ([], 0, 0, "0 links"),
+        ([[0, 2, 0, 0], [1, 0, 3, 4]], 0, 3, "node 0 is linked to all other nodes; there is no link to recommend"),
+        ([], 0, 0, "k=0 must be at least 1"),
         ([], 5, 1, "there is no node 5; there are 5 points"),
         ([], -1, 1, "no node -1"),
         ([[0], [9]], 0, 1, "name nodes 0 to 9"),

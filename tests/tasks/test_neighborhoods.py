@@ -4,12 +4,11 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from runs import Flat, same_weights, small_fit
+from runs import Flat, same_weights, scale_free, small_fit
 from samples import random_graph
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from torch_geometric.data import Data
 
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.tasks.metrics import auc
@@ -127,14 +126,6 @@ def test_scores_out_of_fold_are_by_weights_without_the_pair():
     seen = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, labels).decision_function(rows)
     fair = out_of_fold(logits, labels, pairs, graph)
     assert auc(seen[labels], seen[~labels]) > auc(fair[labels], fair[~labels]) + 0.1
-
-
-def scale_free(directed=False):
-    graph = nx.powerlaw_cluster_graph(200, 4, 0.8, seed=1)
-    x = 10 * np.linalg.eigh(nx.to_numpy_array(graph))[1][:, -8:]
-    index = torch.tensor(list(graph.edges)).T
-    index = index if directed else torch.cat([index, index.flip(0)], 1)
-    return Data(edge_index=index, num_nodes=200, directed=directed, x=torch.from_numpy(x).float())
 
 
 @pytest.mark.parametrize("directed", [False, True])

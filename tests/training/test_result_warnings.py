@@ -45,6 +45,20 @@ def test_a_good_result_has_no_warnings():
     assert warnings_about(finished()) == []
 
 
+@pytest.mark.parametrize(("own", "warned"), [(0.05, True), (0.25, False), (0.5, False)])
+def test_a_baseline_that_ranks_the_top_better(own, warned):
+    run = finished()
+    run.result["metrics"]["test"]["precision@100"] = own
+    run.result["baselines"] = {
+        "Adamic-Adar": {"auc": 0.6, "precision@100": 0.305},
+        "common neighbours": {"auc": 0.6, "precision@100": 0.2},
+        "degree product": {"auc": 0.1},
+    }
+    words = "Adamic-Adar ranks the top better: of its 100 likeliest pairs 30.5 are test links, of the model's 5; "
+    found = warnings_about(run)
+    assert [warning.startswith(words) for warning in found] == [True] * warned
+
+
 TRUTH = [0] * 6 + [1] * 6 + [2] * 2
 
 

@@ -73,8 +73,10 @@ def print_final(final: "Run", run: Path) -> None:
 
 def print_held_out(final: "Run") -> None:
     """The metrics of the run that a final fit comes from, labeled so."""
-    of_run = final.result["of_run"]
+    from h2hgcn.training.artifacts import scores_of_baselines
+
+    of_run, selection = final.result["of_run"], final.result["selection"]
     if of_run is not None:
         origin = final.config["final"]["run"]
         stdout.print(f"Nothing was held out. Metrics of the run that it comes from, {origin}:", soft_wrap=True)
-        stdout.print(metrics_table(of_run["metrics"], final.result["selection"], of_run["trivial"]))
+        stdout.print(metrics_table(of_run["metrics"], selection, scores_of_baselines(of_run, selection)))

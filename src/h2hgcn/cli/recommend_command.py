@@ -1,4 +1,4 @@
-"""``h2hgcn recommend``: the likeliest missing links of a node, of some, or of all."""
+"""``h2hgcn recommend``: the likeliest missing links of a node, of some, of all, or of the whole graph."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +25,10 @@ def recommend(
     all_nodes: Annotated[bool, typer.Option("--all", help="All nodes.")] = False,
     new_edges: NewEdges = None,
     new_features: NewFeatures = None,
-    k: Annotated[int, typer.Option("-k", "--count", help="How many.", min=1)] = 10,
+    top: Annotated[
+        int | None, typer.Option(metavar="K", help="The K likeliest links of the whole graph.", min=1)
+    ] = None,
+    k: Annotated[int, typer.Option("-k", "--count", help="How many of each node.", min=1)] = 10,
     direction: Annotated[
         str | None,
         typer.Option(help="Of a directed graph: out, links from the node, or in, links to it. Default: out."),
@@ -41,24 +44,30 @@ def recommend(
     no_final: NoFinal = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the likeliest missing links of a node, of a file of nodes, or of all: near ones that are not linked.
+    """List the likeliest missing links of a node, of a file of nodes, of all nodes, or of the whole graph.
 
-    With --new-edges (and --new-features) new nodes join the graph of the run, and can be asked for.
-
-    In a directed graph these are links from the node, the likeliest first; --direction in lists links to it.
+    In a directed graph these are links from the node, the likeliest first; --direction in lists links to it. --top
+    ranks all pairs of nodes that are not linked. Nodes with fewer missing links than asked for get fewer rows. With
+    --new-edges (and --new-features) new nodes join the graph of the run, and can be asked for.
 
     Examples: h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --node 7 -k 5;
     h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --all --out links.parquet;
+    h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --top 1000 --out top.csv;
     h2hgcn recommend runs/my-nc-h2h-gcn-seed0 --node new1 --new-edges new.csv
     """
-    if (node is not None) + (nodes is not None) + all_nodes != 1:
-        raise DataError("say whose links: --node ID, --nodes FILE or --all, one of these")
+    if (node is not None) + (nodes is not None) + all_nodes + (top is not None) != 1:
+        raise DataError("say whose links: --node ID, --nodes FILE, --all or --top K, one of these")
+    if top is not None and direction is not None:
+        raise DataError("--direction: only with --node, --nodes or --all; --top ranks links from all nodes to all")
     if out is not None:
         check_table(out, force)
     opened = add_new_nodes(open_run(run, with_data=False, final=not no_final), new_edges, new_features)
     warn_of(opened)
     if node is not None and out is None and index is None:
         _one(opened, node, k, direction, json)
+        return
+    if top is not None:
+        _top(opened, top, index, out, json)
         return
     _many(opened, node, nodes, k, index, direction, out, json)
 
@@ -94,12 +103,27 @@ def _many(
     if nodes is not None and opened.data is not None:
         wanted = read_ids(nodes, NodeNames(opened.data).ids, "node")
     with progress_bar("nodes") as progress:
-        columns = recommend_links_of(
-            opened, wanted, k, index, direction, progress, lambda words: stderr.print(words, soft_wrap=True)
-        )
+        columns = recommend_links_of(opened, wanted, k, index, direction, progress, _say)
+    _write(columns, out, json)
+
+
+def _top(opened: "Run", top: int, index: str | None, out: Path | None, json: bool) -> None:
+    from h2hgcn.training.recommending import top_links_of
+
+    with progress_bar("nodes") as progress:
+        columns = top_links_of(opened, top, index, progress, _say)
+    _write(columns, out, json)
+
+
+def _say(words: str) -> None:
+    stderr.print(words, soft_wrap=True)
+
+
+def _write(columns: dict[str, Any], out: Path | None, json: bool) -> None:
+    """To a file, as JSON, or the first rows as a table."""
     if out is not None:
         write_table(out, columns)
-        stderr.print(f"{len(columns['node']):,} rows: {out}", soft_wrap=True)
+        _say(f"{len(columns['rank']):,} rows: {out}")
     plain = {name: column.tolist() for name, column in columns.items()} if json or out is None else {}
     rows = list(zip(*plain.values(), strict=True))
     if json:

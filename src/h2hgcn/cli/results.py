@@ -17,8 +17,10 @@ _MOST_CLASSES, _WIDEST_NAME = 20, 12  # of classes that are printed one by one, 
 _STYLE: dict[str, Any] = {"box": None, "header_style": "bold", "pad_edge": False}
 
 
-def metrics_table(metrics: Metrics, selection: str, trivial: dict[str, float] | None = None) -> Table:
-    """The metrics of a model, beside baselines that need no training; the metric that selects is marked."""
+def metrics_table(metrics: Metrics, selection: str, trivial: Metrics | None = None) -> Table:
+    """The metrics of a model, beside baselines that need no training, which are by metric and name; the metric that
+    selects is marked.
+    """
     table = Table("metric", *(_HEADERS.get(part, part) for part in metrics), **_STYLE)
     names = list(list(metrics.values())[-1])
     selecting = next((name for name in (_WITHOUT_TERMS.get(selection), selection) if name in names), selection)
@@ -26,8 +28,9 @@ def metrics_table(metrics: Metrics, selection: str, trivial: dict[str, float] | 
         marked = f"{name} (selects)" if name == selecting else name
         values = (part.get(name) for part in metrics.values())
         table.add_row(marked, *("" if value is None else _number(value) for value in values))
-    for name, value in (trivial or {}).items():
-        table.add_row(f"baseline: {name}, {selection}", *[""] * (len(metrics) - 1), f"{value:.4f}")
+    for metric, scores in (trivial or {}).items():
+        for name, value in scores.items():
+            table.add_row(f"baseline: {name}, {metric}", *[""] * (len(metrics) - 1), f"{value:.4f}")
     return table
 
 

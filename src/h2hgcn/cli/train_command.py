@@ -180,10 +180,13 @@ def _split(task: Any) -> str:
 
 
 def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
+    from h2hgcn.training.artifacts import scores_of_baselines
+
     result = run.result
     stdout.print()
     print_title(f"{run.config['model']['name']}, {result['parameters']:,} parameters")
-    stdout.print(metrics_table(result["metrics"], result["selection"], result["trivial"]))
+    selection = result["selection"]
+    stdout.print(metrics_table(result["metrics"], selection, scores_of_baselines(result, selection)))
     print_classes(result.get("details", {}))
     stdout.print(epochs_line(result, resumed_from), soft_wrap=True)
     for warning in result.get("doubts", ()):

@@ -22,8 +22,11 @@ Kind = Literal["exact", "hnsw", "ivf"]
 # Of HNSW: links of a point, candidates kept while it is built, and while it is searched for each wanted point.
 _LINKS, _BUILD_WIDTH, _SEARCH_WIDTH = 32, 80, 64
 
+# Of IVF: one of so many cells is searched.
+_SHARE_OF_CELLS = 6
+
 # Points of the highest terms that every search by an index looks at, if a decoder has such terms.
-_POPULAR = 256
+POPULAR = 256
 
 # Of an exact search: inner products that are held at once.
 _PRODUCTS = 1 << 25
@@ -116,24 +119,30 @@ class ScoredSearch:
 
 
 class FaissSearch:
-    """An index of FAISS."""
+    """An index of FAISS. A ``width`` above 1 looks at so many times as many points, which takes longer and misses
+    fewer.
+    """
 
-    def __init__(self, index: Any, kind: Kind, queries: NDArray[np.float32]) -> None:
+    def __init__(self, index: Any, kind: Kind, queries: NDArray[np.float32], width: int = 1) -> None:
         self.index = index
         self.kind = kind
+        self.width = width
         self._queries = queries
 
     def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         count = min(count, self.index.ntotal)
         if self.kind == "hnsw":
-            self.index.hnsw.efSearch = max(_SEARCH_WIDTH, 2 * count)
+            self.index.hnsw.efSearch = self.width * max(_SEARCH_WIDTH, 2 * count)
+        else:
+            self.index.nprobe = min(self.index.nlist, self.width * max(1, self.index.nlist // _SHARE_OF_CELLS))
         found: NDArray[np.int64] = self.index.search(self._queries[nodes], count)[1]
         return found
 
 
 class WidenedSearch:
     """What another search finds near a node, four times as many as are asked for, the points of the highest terms in
-    the whole graph, which a decoder may prefer from afar, and what ``two_hops`` gives.
+    the whole graph, which a decoder may prefer from afar, and what ``two_hops`` gives. All are as many times more as
+    the other search is wide.
     """
 
     def __init__(
@@ -143,18 +152,17 @@ class WidenedSearch:
         two_hops: Callable[[NDArray[np.int64], int], NDArray[np.int64]] | None = None,
     ) -> None:
         self.kind = search.kind
-        self._search = search
+        self.nearest = search
         self._two_hops = two_hops
-        self._popular = np.argsort(-terms, kind="stable")[:_POPULAR]
+        self._by_terms = np.argsort(-terms, kind="stable")
 
     def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """For each node, at least ``count`` different points; -1 where there is none."""
-        parts = [
-            self._search.search(nodes, 4 * count),
-            np.broadcast_to(self._popular, (len(nodes), len(self._popular))),
-        ]
+        count *= 4 * self.nearest.width
+        popular = self._by_terms[: POPULAR * self.nearest.width]
+        parts = [self.nearest.search(nodes, count), np.broadcast_to(popular, (len(nodes), len(popular)))]
         if self._two_hops is not None:
-            parts.append(self._two_hops(nodes, 4 * count))
+            parts.append(self._two_hops(nodes, count))
         found = np.sort(np.hstack(parts), axis=1)
         found[:, 1:][found[:, 1:] == found[:, :-1]] = -1
         return found
@@ -192,13 +200,12 @@ def _build_hnsw(vectors: Vectors) -> Any:
 
 
 def _build_ivf(vectors: Vectors) -> Any:
-    """Cells of the inner-product form; a sixth of them is searched."""
+    """Cells of the inner-product form."""
     faiss = load_faiss()
     cells = max(1, min(int(4 * len(vectors.data) ** 0.5), len(vectors.data) // 39))
     index = faiss.index_factory(vectors.data.shape[1], f"IVF{cells},Flat", faiss.METRIC_INNER_PRODUCT)
     index.train(vectors.data)
     index.add(vectors.data)
-    index.nprobe = max(1, cells // 6)
     return index
 
 

@@ -19,12 +19,14 @@ Search = ExactSearch | FaissSearch | ScoredSearch | WidenedSearch
 # apart, distances do.
 _SPARE = 10
 
-# Nodes that are worked on at once, and those whose recall is measured.
-_BLOCK, _MEASURED = 1 << 14, 500
+# Nodes that are worked on at once, what is found of them, and nodes whose recall is measured.
+_BLOCK, _FOUND, _MEASURED = 1 << 14, 1 << 24, 500
 
 
 class ManyLinks(NamedTuple):
-    """For each node, the nearest nodes that it is not linked with ``(nodes, k)``, and their distances."""
+    """For each node, the nearest nodes that it is not linked with ``(nodes, k)``, and their distances; -1 and infinity
+    where fewer are left.
+    """
 
     nodes: NDArray[np.int64]
     others: NDArray[np.int64]
@@ -44,12 +46,12 @@ def recommend_many(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ManyLinks:
     """The ``k`` nearest of each node, without itself and those that ``known_edges`` (2 × edges) link it with, in either
-    direction or in the one that is given. What the search finds is put in order by stable distances, or by ``rank``,
-    the highest first; of equals the first by number comes first.
+    direction or in the one that is given; fewer where fewer are left. What the search finds is put in order by stable
+    distances, or by ``rank``, the highest first; of equals the first by number comes first.
     """
     linked = _linked(check_edges(known_edges, len(vectors.points)), len(vectors.points), direction)
     check_count(k)
-    _check_enough(linked, nodes, k)
+    k = min(k, len(vectors.points))
     parts = []
     for first in range(0, len(nodes), _BLOCK):
         block = nodes[first : first + _BLOCK]
@@ -94,22 +96,29 @@ def _recommend_block(
     rank: Rank | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Looks for more and more points where links take the place of others."""
-    others = np.empty((len(nodes), k), np.int64)
-    distances = np.empty((len(nodes), k))
-    open_rows, count = np.arange(len(nodes)), k + _SPARE + 1
+    others = np.full((len(nodes), k), -1, np.int64)
+    distances = np.full((len(nodes), k), np.inf)
+    free = linked.shape[0] - np.diff(linked.indptr)[nodes]
+    open_rows, count = np.flatnonzero(free), min(k + _SPARE + 1, len(vectors.points))
     while len(open_rows):
-        asked = nodes[open_rows]
-        found = search.search(asked, count)
-        if count >= len(vectors.points):  # an index may lose some; then all are looked at
-            found = np.broadcast_to(np.arange(len(vectors.points)), (len(asked), len(vectors.points)))
-        measured = _distances(vectors, asked, found, euclidean)
-        keys = measured.copy() if rank is None else -rank(_pairs(asked, found)).astype(np.float64).reshape(found.shape)
-        keys[_is_taken(linked, asked, found)] = np.inf
-        order = np.lexsort((found, keys), axis=1)[:, :k]
-        done = np.isfinite(np.take_along_axis(keys, order, 1)).all(1) & (order.shape[1] == k)
-        others[open_rows[done]] = np.take_along_axis(found, order, 1)[done]
-        distances[open_rows[done]] = np.take_along_axis(measured, order, 1)[done]
-        open_rows, count = open_rows[~done], min(4 * count, len(vectors.points))
+        missing = []
+        for rows in np.array_split(open_rows, -(-len(open_rows) * count // _FOUND)):
+            found = search.search(nodes[rows], count)
+            if count == len(vectors.points):  # an index may lose some; then all are looked at
+                found = np.broadcast_to(np.arange(count), (len(rows), count))
+            measured = _distances(vectors, nodes[rows], found, euclidean)
+            keys = measured.copy()
+            if rank is not None:
+                keys = -rank(_pairs(nodes[rows], found)).astype(np.float64).reshape(found.shape)
+            keys[_is_taken(linked, nodes[rows], found)] = np.inf
+            order = np.lexsort((found, keys), axis=1)[:, :k]
+            there = np.isfinite(np.take_along_axis(keys, order, 1))
+            done = there.sum(1) >= np.minimum(k, free[rows])
+            width = order.shape[1]
+            others[rows[done], :width] = np.where(there, np.take_along_axis(found, order, 1), -1)[done]
+            distances[rows[done], :width] = np.where(there, np.take_along_axis(measured, order, 1), np.inf)[done]
+            missing.append(rows[~done])
+        open_rows, count = np.concatenate(missing), min(4 * count, len(vectors.points))
     return others, distances
 
 
@@ -148,14 +157,3 @@ def _linked(edges: NDArray[np.int64], size: int, direction: Direction | None) ->
     matrix = sp.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(size, size))
     matrix.sum_duplicates()
     return matrix
-
-
-def _check_enough(linked: sp.csr_array, nodes: NDArray[np.int64], k: int) -> None:
-    if k < 1:
-        raise DataError(f"k={k} must be at least 1: how many nodes to find")
-    free = linked.shape[0] - np.diff(linked.indptr)[nodes]
-    if len(free) and free.min() < k:
-        node = nodes[free.argmin()]
-        raise DataError(
-            f"{k} links of node {node} were asked for; there are {free.min()} nodes that it is not linked to"
-        )

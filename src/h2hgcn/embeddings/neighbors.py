@@ -38,7 +38,8 @@ def recommend_links(
     direction: Direction | None = None,
     rank: Rank | None = None,
 ) -> Recommendations:
-    """The ``k`` nodes nearest to a node, without itself and those that ``known_edges`` (2 × edges) link it to.
+    """The ``k`` nodes nearest to a node, without itself and those that ``known_edges`` (2 × edges) link it to; fewer if
+    fewer are left.
 
     An edge counts in both directions, or with ``direction`` only if it leaves (``"out"``) or enters (``"in"``) the
     node. The search is exact. ``score`` turns distances into what a decoder makes of them, probabilities say; it does
@@ -51,10 +52,9 @@ def recommend_links(
     free[node] = False
     candidates = free.nonzero()[0]
     check_count(k)
-    if not 1 <= k <= len(candidates):
+    if not len(candidates):
         raise DataError(
-            f"{k} links of node {node if name is None else name} were asked for; there are {len(candidates)} nodes "
-            "that it is not linked to"
+            f"node {node if name is None else name} is linked to all other nodes; there is no link to recommend"
         )
     order = distances[candidates].argsort(kind="stable")
     if rank is not None:
@@ -67,6 +67,8 @@ def recommend_links(
 def check_count(k: Any) -> None:
     if not isinstance(k, int | np.integer):
         raise DataError(f"k={k!r} must be a whole number: how many nodes to find")
+    if k < 1:
+        raise DataError(f"k={k} must be at least 1: how many nodes to find")
 
 
 def check_edges(edges: Any, num_nodes: int) -> NDArray[np.int64]:

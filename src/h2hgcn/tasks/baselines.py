@@ -17,7 +17,8 @@ from h2hgcn.datasets import DataError, EdgeSplit
 from h2hgcn.datasets.splits.pairs import Pairs
 from h2hgcn.layers.adjacency import Adjacency
 from h2hgcn.tasks.metrics import Metrics, Scores, auc, link_metrics
-from h2hgcn.tasks.neighborhoods import neighbor_weights, shared_neighbors, undirected_graph
+from h2hgcn.tasks.neighborhoods import Neighborhoods, neighbor_weights, shared_neighbors, undirected_graph
+from h2hgcn.tasks.top_links import LinkScores, precision_of
 
 PairScores = Callable[[Pairs], Scores]
 
@@ -28,6 +29,9 @@ _BLOCK = 1 << 22
 _MOST_COLUMNS = 20_000
 _COLUMN_NUMBERS = 1 << 24
 _FEWEST_PAIRS = 1000
+
+# The columns of ``neighbor_weights`` of baselines that rank pairs by shared neighbors.
+_SHARED = {"common neighbours": 0, "Adamic-Adar": 1}
 
 # Truncated SVD: its largest rank, the numbers in its vectors, which bound its memory to about 200 MB, and in the
 # vectors of all iterations, which bound its time to some ten seconds. Graphs that leave a rank below 8 are skipped.
@@ -70,6 +74,8 @@ def link_baselines(x: Any, split: EdgeSplit, part: str = "test") -> Baselines:
     - ``truncated SVD``: the entry of the pair in a low-rank approximation of the training graph's adjacency, of the
       rank (2, 4, ..., 64) with the best AUC on the validation part.
 
+    On the test part, common neighbors and Adamic-Adar also have ``precision@100`` (see ``precision_of``).
+
     Neighbors and degrees ignore the direction of edges, also in directed graphs.
 
     Args:
@@ -92,11 +98,18 @@ def link_baselines(x: Any, split: EdgeSplit, part: str = "test") -> Baselines:
     }
     links, others = getattr(split, part), getattr(split, f"{part}_neg")
 
-    def metrics(make: Callable[[], PairScores]) -> Metrics:
+    def metrics(name: str, make: Callable[[], PairScores]) -> Metrics:
         score = make()
-        return link_metrics(score(links), score(others))
+        return link_metrics(score(links), score(others)) | precision(name)
 
-    return run_baselines({name: partial(metrics, make) for name, make in scorers.items()})
+    def precision(name: str) -> Metrics:
+        if part == "val" or name not in _SHARED:
+            return {}
+        zeros, weights = np.zeros(split.num_nodes), np.eye(3)[_SHARED[name]]
+        neighborhoods = Neighborhoods(split.train, split.num_nodes)
+        return precision_of(LinkScores(zeros, zeros, graph=neighborhoods, weights=weights), split, part)
+
+    return run_baselines({name: partial(metrics, name, make) for name, make in scorers.items()})
 
 
 def propagated_classes(adjacency: Adjacency, labels: Tensor, train: Tensor) -> NDArray[np.int64]:

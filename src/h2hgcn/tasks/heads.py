@@ -21,6 +21,7 @@ from h2hgcn.layers.stiefel_parameter import stiefel_parameter
 from h2hgcn.tasks.calibration import ClassCalibration, LinkCalibration
 from h2hgcn.tasks.feature_terms import FeatureTerms
 from h2hgcn.tasks.neighborhoods import Neighborhoods, NeighborhoodTerms
+from h2hgcn.tasks.top_links import LinkScores
 
 Classifier = Literal["centroids", "linear"]
 Pooling = Literal["mean", "sum"]
@@ -155,6 +156,17 @@ class LinkHead(nn.Module):
         return LinkSearch(
             queries, terms, factor * slope, partial(neighborhoods.of_rows, weights), neighborhoods.two_hops
         )
+
+    def pair_scores(
+        self, graph: Callable[[], Neighborhoods], points: Tensor, distance_scale: Tensor | float = 1.0
+    ) -> LinkScores:
+        """``logits_in`` a graph of all pairs of ``points``, but for a constant."""
+        outgoing, incoming = (self.as_search(graph, points, way, distance_scale) for way in (False, True))
+        terms = self.neighborhood if self.sees_neighborhoods else None
+        return LinkScores(
+            incoming.terms.numpy(), outgoing.terms.numpy(), points, outgoing.queries, self.space, outgoing.slope,
+            None if terms is None else graph(), None if terms is None else terms.weights.cpu().numpy(),
+        )  # fmt: skip
 
 
 class LinkSearch(NamedTuple):

@@ -32,6 +32,7 @@ from h2hgcn.tasks.pair_order import in_stripes
 from h2hgcn.tasks.problem import Metrics, Model, check_shares
 from h2hgcn.tasks.sampling import Sampling, batch_random
 from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures, Scaling
+from h2hgcn.tasks.top_links import precision_of
 
 # The fraction of bridges from which on a graph is a tree rather than a graph to predict links of.
 _MOSTLY_BRIDGES = 0.5
@@ -380,9 +381,11 @@ class LinkProblem:
         one_way = self._one_way(part)
         if len(one_way):
             metrics["direction_auc"] = auc(scores[one_way], self._scores(model, points, pairs[one_way][:, ::-1]))
-        if part == "test":
+        if part != "val":  # which is evaluated after every epoch
             everywhere, top = self.reliability(model, part)
             metrics |= {"ece": calibration_error(everywhere), "ece_top": calibration_error(top)}
+            scores_of_all = _head(model).pair_scores(lambda: self.neighborhoods, points, model.distance_scale)
+            metrics |= precision_of(scores_of_all, self.split, part)
         return metrics
 
     def _one_way(self, part: str) -> NDArray[np.int64]:

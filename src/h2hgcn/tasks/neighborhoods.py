@@ -24,7 +24,7 @@ _DEGREE = 2  # features of a node
 _FOLDS, _FEWEST, _TOLERANCE = 5, 10, 0.001
 
 # Of candidates from two steps away: the neighbors of a node that are looked at, and the highest degree of such a one.
-_REACH, _HUB = 64, 1000
+_REACH, HUB = 64, 1000
 
 
 class Neighborhoods:
@@ -90,7 +90,7 @@ class Neighborhoods:
         found = np.full((len(nodes), count), -1)
         for row, node in enumerate(nodes):
             near = self.graph.indices[self.graph.indptr[node] : self.graph.indptr[node + 1]]
-            near = near[degrees[near] <= _HUB]
+            near = near[degrees[near] <= HUB]
             near = near[np.argsort(degrees[near], kind="stable")[:_REACH]]
             others = np.concatenate(
                 [self.graph.indices[self.graph.indptr[k] : self.graph.indptr[k + 1]] for k in near] or [near]

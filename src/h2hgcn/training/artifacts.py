@@ -73,7 +73,7 @@ def write_report_of(run: "Run", path: Path) -> None:
         scores = result.get("of_run") or {"metrics": {}, "trivial": None}
         caption = "Of the run that this final fit comes from"
         notes.insert(0, "This is a final fit: it was trained on all data, and nothing was held out to measure it on.")
-    trivial = {selection: scores["trivial"]} if scores["trivial"] else None
+    trivial = scores_of_baselines(scores, selection) or None
     name = config["data"].get("dataset") or getattr(data, "name", None) or "a graph"
     write_report(
         path,
@@ -92,6 +92,18 @@ def write_report_of(run: "Run", path: Path) -> None:
         caption=caption,
         details=result.get("details"),
     )
+
+
+def scores_of_baselines(result: dict[str, Any], selection: str) -> dict[str, dict[str, float]]:
+    """What baselines reach by the metric that selects, and ``precision@K`` of those that rank all pairs, by metric and
+    name.
+    """
+    found: dict[str, dict[str, float]] = {selection: result["trivial"]} if result["trivial"] else {}
+    for name, metrics in result.get("baselines", {}).items():  # runs of earlier versions have none
+        for metric, value in metrics.items():
+            if metric.startswith("precision@"):
+                found.setdefault(metric, {})[name] = value
+    return found
 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:

@@ -95,7 +95,8 @@ def weights_digest(model: nn.Module) -> str:
 def result_of_origin(run: "Run") -> dict[str, Any]:
     """What the ``result.json`` of a final fit has of the run that it comes from, as the final fit has no scores."""
     warnings = [f"of the run that this final fit comes from: {text}" for text in serious_warnings(run.result)]
-    return {"of_run": {name: run.result[name] for name in ("metrics", "trivial")}, "doubts": warnings}
+    scores = {name: run.result[name] for name in ("metrics", "trivial", "baselines") if name in run.result}
+    return {"of_run": scores, "doubts": warnings}
 
 
 @torch.no_grad()

@@ -268,6 +268,7 @@ def _tested(run: Run) -> dict[str, Any]:
         "finished": True,
         "metrics": run.metrics | tested,
         "trivial": {name: values[run.result["selection"]] for name, values in metrics.items()},
+        "baselines": metrics,
         "details": run.details(),
     }
     notes = [f"the baseline {name} was skipped: {reason}" for name, reason in skipped.items()]

@@ -1,15 +1,19 @@
-"""The likeliest missing links of many nodes of a run, and the index beside it."""
+"""The likeliest missing links of many nodes of a run, or of its whole graph, and the index beside it."""
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from h2hgcn.atomic import atomic_write
+from h2hgcn.datasets.splits.pairs import PairSpace, distinct_pairs
 from h2hgcn.embeddings.link_index import (
+    POPULAR,
     ExactSearch,
     FaissSearch,
     ScoredSearch,
@@ -21,17 +25,32 @@ from h2hgcn.embeddings.link_index import (
     vectors_of,
 )
 from h2hgcn.embeddings.many_links import Search, measured_recall, recommend_many
-from h2hgcn.embeddings.neighbors import as_links
-from h2hgcn.errors import DataError
+from h2hgcn.embeddings.neighbors import as_links, check_count
+from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.layers.spaces import check_space
 from h2hgcn.tasks.heads import LinkSearch
+from h2hgcn.tasks.neighborhoods import HUB
+from h2hgcn.tasks.top_links import BestPairs, LinkScores, best_pairs, highest
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.node_names import NodeNames
 from h2hgcn.training.run import Run
 
-# Nodes from which on an index is the default.
-LARGE = 50_000
+# Nodes from which on an index is the default, and up to which exact search takes the place of one that misses much.
+LARGE, _MOST_EXACT = 50_000, 200_000
 
-_K_OF_RECALL = 10
+# The recall that an index must have, the neighbors and nodes it is measured by, and how much wider one with less is
+# searched.
+_ENOUGH, _K_OF_RECALL, _NODES_OF_RECALL, _WIDER = 0.95, 10, 500, {"hnsw": 4, "ivf": 3}
+
+# Of the likeliest links of a graph by an index: neighbors of each node that are looked at first, nodes that are worked
+# on at once, and the most neighbors that are looked at in a round.
+_FIRST, _NODES, _MOST_FOUND = 4, 1 << 16, 1 << 26
+
+# Pairs that are found beyond those that are wanted, since a decoder's logits are rounded to single precision.
+_SPARE = 1000
+
+Progress = Callable[[int, int], None]
+Say = Callable[[str], None]
 
 
 def recommend_links_of(
@@ -40,79 +59,254 @@ def recommend_links_of(
     k: int = 10,
     index: str | None = None,
     direction: str | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-    say: Callable[[str], None] = lambda words: None,
+    progress: Progress = lambda done, total: None,
+    say: Say = lambda words: None,
 ) -> dict[str, Any]:
     """Columns ``node``, ``rank``, ``other``, ``distance`` and, if the run has a link decoder, ``probability``: the
-    ``k`` likeliest missing links of nodes named by id, or of all.
+    ``k`` likeliest missing links of nodes named by id, or of all. A node with fewer has fewer rows, which a
+    ``DataWarning`` says.
 
     ``index`` is ``"exact"``, or ``"hnsw"`` or ``"ivf"`` of FAISS, which is kept in the run's folder; None takes HNSW
-    for large graphs. ``direction`` is as in ``Run.recommend``. ``say`` is told of an index that is built, and of its
-    recall.
+    for large graphs. ``direction`` is as in ``Run.recommend``. ``say`` is told of an index that is built, of its
+    recall, and of what is done if that is low.
     """
-    if run.task.name == "gc":
-        raise DataError("links can be recommended within one graph, not among the graphs of a collection")
-    if run.data is None:
-        raise DataError("the run does not hold its graph; run its command again, which writes it anew")
+    _check_graph(run)
     names = NodeNames(run.data)
     numbers = np.arange(len(names.ids)) if nodes is None else names.numbers(nodes).reshape(-1)
-    space = coordinates_of(run.model.encoder)
-    vectors = vectors_of(run.embeddings.numpy(), space)
-    edges, euclidean = run.links.numpy(), space == "euclidean"
-    way, rank = run.link_order(direction)
-    options: dict[str, Any] = {"euclidean": euclidean, "direction": way, "rank": rank}
-    search = _search(run, vectors, index or ("exact" if len(names.ids) < LARGE else "hnsw"), edges, options, say)
+    vectors, options = _vectors(run), _options(run, direction)
+    edges, way = run.links.numpy(), options["direction"]
+    search = _search(run, vectors, _kind(index, len(names.ids)), edges, options, say)
     found = recommend_many(vectors, edges, numbers, k, search, **options, progress=progress)
-    sources, others = np.repeat(found.nodes, k), found.others.ravel()
+    there = found.others >= 0
+    _warn_of_fewer(names.ids[numbers], there.sum(1), k)
+    sources, others = np.repeat(numbers, there.sum(1)), found.others[there]
     columns = {
-        "node": names.ids[sources], "rank": np.tile(np.arange(1, k + 1), len(numbers)), "other": names.ids[others],
-        "distance": found.distances.ravel() * _scale(run),
+        "node": names.ids[sources], "rank": 1 + there.nonzero()[1], "other": names.ids[others],
+        "distance": found.distances[there] * _scale(run),
     }  # fmt: skip
     probabilities = run.link_probabilities(as_links(np.stack([sources, others], axis=1), way))
     return columns if probabilities is None else columns | {"probability": probabilities}
 
 
-def _search(
-    run: Run, vectors: Vectors, kind: str, edges: Any, options: dict[str, Any], say: Callable[[str], None]
-) -> Search:
+def top_links_of(
+    run: Run,
+    k: int = 100,
+    index: str | None = None,
+    progress: Progress = lambda done, total: None,
+    say: Say = lambda words: None,
+) -> dict[str, Any]:
+    """Columns ``rank``, ``source``, ``target``, ``distance`` and, if the run has a link decoder, ``probability``: the
+    ``k`` likeliest missing links of the whole graph, each pair once, or each direction of it if the decoder is
+    directed. Where there are fewer, all, which a ``DataWarning`` says. ``index`` and ``say`` are as above.
+    """
+    _check_graph(run)
+    check_count(k)
+    names = NodeNames(run.data)
+    decoder, points, num_nodes = run.link_decoder, run.embeddings, len(names.ids)
+    space = PairSpace(num_nodes, decoder is not None and decoder.directed)
+    known = distinct_pairs(space, run.links.T.numpy())
+    left = len(space) - len(known)
+    if not left:
+        raise DataError("all pairs of nodes are linked; there is no link to recommend")
+    if left < k:
+        warnings.warn(f"{k:,} links were asked for; {left:,} are left, and these are all", DataWarning, stacklevel=2)
+    zeros = np.zeros(num_nodes)
+    by_distance = scores = LinkScores(zeros, zeros, points, space=check_space(run.model.encoder.space))  # type: ignore[arg-type]
+    rank = run.link_order()[1]
+    if rank is not None:
+        assert decoder is not None
+        scores = decoder.pair_scores(lambda: run.neighborhoods, points.to(run.device), run.model.distance_scale)
+    count, kind = min(left, k + (0 if rank is None else _SPARE)), _kind(index, num_nodes)
+    nearest = None if kind == "exact" else _nearest(run, kind, say)
+    if nearest is None:
+        best = best_pairs(scores, known, count, space.directed, progress)
+    else:
+        best = BestPairs(scores, space, known, count)
+        _add_near(best, scores, nearest, space, progress)
+    pairs, _ = best.found()
+    if rank is not None:
+        pairs = pairs[np.lexsort((*pairs.T[::-1], -rank(pairs)))]
+    pairs = pairs[:k]
+    columns = {
+        "rank": np.arange(1, len(pairs) + 1), "source": names.ids[pairs[:, 0]], "target": names.ids[pairs[:, 1]],
+        "distance": np.sqrt(by_distance.squared_distances(pairs)) * _scale(run),
+    }  # fmt: skip
+    probabilities = run.link_probabilities(pairs)
+    return columns if probabilities is None else columns | {"probability": probabilities}
+
+
+def _add_near(best: BestPairs, scores: LinkScores, nearest: FaissSearch, space: PairSpace, progress: Progress) -> None:
+    """Adds what may be likely: pairs that share neighbors, all pairs of the nodes with the highest terms, and the
+    nearest of each node, more of them where the farthest that was found might still be likely enough.
+    """
+    if scores.graph is not None:
+        for rows in scores.sharing_blocks(HUB):
+            best.add(scores.sharing(rows, best.least, not space.directed, HUB))
+    highest_target = 0.0
+    if scores.sources.any() or scores.targets.any():
+        for pairs in scores.near_popular(POPULAR, lambda: best.least, space.directed):
+            best.add(space.ordered(pairs))
+        others = np.delete(scores.targets, highest(scores.targets, POPULAR))
+        highest_target = float(others.max(initial=-np.inf))
+    # not even a point at no distance would help the others
+    open_nodes = np.flatnonzero(scores.sources + highest_target >= best.least)
+    count = min(_FIRST + 1, scores.num_nodes)
+    while len(open_nodes):
+        still_open, done = [], 0
+        for nodes in np.array_split(open_nodes, -(-len(open_nodes) * count // (_NODES * _FIRST))):
+            found = nearest.search(nodes, count)
+            farthest = np.stack([nodes, found[:, -1]], axis=1)
+            pairs = np.stack([np.repeat(nodes, count), found.ravel()], axis=1)
+            best.add(space.ordered(pairs[(pairs[:, 1] >= 0) & (pairs[:, 0] != pairs[:, 1])]))
+            complete = farthest[:, 1] >= 0  # an index may find fewer
+            bounds = np.full(len(nodes), -np.inf)
+            squares = scores.squared_distances(farthest[complete])
+            bounds[complete] = scores.sources[nodes[complete]] + highest_target - scores.slope * squares
+            still_open.append(nodes[bounds >= best.least])
+            done += len(nodes)
+            progress(done, len(open_nodes))
+        open_nodes = np.concatenate(still_open)
+        count = min(4 * count, scores.num_nodes) if count < scores.num_nodes else 0
+        if len(open_nodes) * count > _MOST_FOUND or not count:
+            return
+
+
+def _check_graph(run: Run) -> None:
+    if run.task.name == "gc":
+        raise DataError("links can be recommended within one graph, not among the graphs of a collection")
+    if run.data is None:
+        raise DataError("the run does not hold its graph; run its command again, which writes it anew")
+
+
+def _kind(index: str | None, num_nodes: int) -> str:
+    return index or ("exact" if num_nodes < LARGE else "hnsw")
+
+
+def _vectors(run: Run) -> Vectors:
+    return vectors_of(run.embeddings.numpy(), coordinates_of(run.model.encoder))
+
+
+def _options(run: Run, direction: str | None) -> dict[str, Any]:
+    """Of ``recommend_many``."""
+    way, rank = run.link_order(direction)
+    return {"euclidean": coordinates_of(run.model.encoder) == "euclidean", "direction": way, "rank": rank}
+
+
+def _warn_of_fewer(ids: NDArray[Any], counts: NDArray[np.int64], k: int) -> None:
+    fewer = np.flatnonzero(counts < k)
+    if not counts.any():
+        raise DataError(f"node {ids[0]} is linked to all other nodes; there is no link to recommend")
+    if len(fewer):
+        first = fewer[counts[fewer].argmin()]
+        more = f"; {len(fewer) - 1:,} more nodes have fewer than {k:,}" if len(fewer) > 1 else ""
+        warnings.warn(
+            f"node {ids[first]} has {counts[first]:,} missing links of the {k:,} asked for{more}",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _search(run: Run, vectors: Vectors, kind: str, edges: Any, options: dict[str, Any], say: Say) -> Search:
     """The search by distance, or if ``options`` have a ``rank`` the one that finds what it puts first."""
     exact: Search = ExactSearch(vectors)
-    links: LinkSearch | None = None
-    if options["rank"] is not None:
-        assert run.link_decoder is not None
-        incoming, points = options["direction"] == "in", run.embeddings.to(run.device)
-        links = run.link_decoder.as_search(lambda: run.neighborhoods, points, incoming, run.model.distance_scale)
+    links = _links(run, options)
+    if links is not None:
         queries = vectors_of(links.queries.cpu().numpy(), coordinates_of(run.model.encoder))
         exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, options["euclidean"], links.of_rows)
         vectors = vectors._replace(queries=queries.queries)
     if kind == "exact":
         return exact
-    known = None if run.folder is None else _load(Path(run.folder), kind, vectors)
-    index = build_search(vectors, kind) if known is None else known
-    assert isinstance(index, FaissSearch)
-    search = index if links is None else WidenedSearch(index, links.terms.numpy(), links.two_hops)
-    if known is None:
-        recall = measured_recall(vectors, edges, search, _K_OF_RECALL, exact=exact, **options)
-        say(f"{kind} index of {len(vectors.data):,} points: recall@{_K_OF_RECALL} {recall:.4f} against exact search")
-        if run.folder is not None:
-            _save(Path(run.folder), index, vectors, recall)
-    return search
+    index = _Index(run, kind, vectors)
+    search: Search = index.search
+    if links is not None:
+        search = WidenedSearch(index.search, links.terms.numpy(), links.two_hops)
+
+    def recall() -> float:
+        return measured_recall(vectors, edges, search, _K_OF_RECALL, exact=exact, **options)
+
+    return search if index.finds_enough(recall, index.about, say) else exact
 
 
-def _scale(run: Run) -> float:
-    return float(torch.as_tensor(run.model.distance_scale).detach())
+def _nearest(run: Run, kind: str, say: Say) -> FaissSearch | None:
+    """The index of a run that finds the nearest points; None if exact search takes its place."""
+    vectors, options = _vectors(run), _options(run, None)
+    links = _links(run, options)
+    if links is not None:
+        queries = vectors_of(links.queries.cpu().numpy(), coordinates_of(run.model.encoder))
+        vectors = vectors._replace(queries=queries.queries)
+    index = _Index(run, kind, vectors)
+
+    def recall() -> float:
+        nodes = np.sort(np.random.RandomState(0).permutation(len(vectors.data))[:_NODES_OF_RECALL])
+        found, true = (search.search(nodes, _K_OF_RECALL) for search in (index.search, ExactSearch(vectors)))
+        return float(np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, true, strict=True)]))
+
+    about = index.about if links is None else index.about.setdefault("nearest", {})
+    return index.search if index.finds_enough(recall, about, say) else None
 
 
-def _save(folder: Path, search: FaissSearch, vectors: Vectors, recall: float) -> None:
-    about = {"kind": search.kind, "points": identity_of(vectors), "recall": recall, "k": _K_OF_RECALL}
-    with atomic_write(folder / "index.faiss") as file:
-        file.write(load_faiss().serialize_index(search.index).tobytes())
-    with atomic_write(folder / "index.json") as file:
-        file.write((json.dumps(about, indent=2) + "\n").encode())
+def _links(run: Run, options: dict[str, Any]) -> LinkSearch | None:
+    """What the decoder prefers, if it does not go by distance."""
+    if options["rank"] is None:
+        return None
+    assert run.link_decoder is not None
+    incoming, points = options["direction"] == "in", run.embeddings.to(run.device)
+    return run.link_decoder.as_search(lambda: run.neighborhoods, points, incoming, run.model.distance_scale)
 
 
-def _load(folder: Path, kind: str, vectors: Vectors) -> FaissSearch | None:
-    """The index in the folder of a run; None if there is none of this kind."""
+class _Index:
+    """An index of FAISS, which is built if the folder of the run has none, and what is known about it."""
+
+    def __init__(self, run: Run, kind: str, vectors: Vectors) -> None:
+        self._folder = None if run.folder is None else Path(run.folder)
+        kept = None if self._folder is None else _load(self._folder, kind, vectors)
+        self._is_new = kept is None
+        if kept is None:
+            built = build_search(vectors, kind)
+            assert isinstance(built, FaissSearch)
+            kept = built, {"kind": kind, "points": identity_of(vectors), "k": _K_OF_RECALL}
+        self.search: FaissSearch = kept[0]
+        self.about: dict[str, Any] = kept[1]
+
+    def finds_enough(self, measured: Callable[[], float], about: dict[str, Any], say: Say) -> bool:
+        """Whether an index may be used, by its recall, which is kept in ``about``. One that misses too much is searched
+        wider; if that is not enough, search is exact unless the graph is too large for that.
+        """
+        recall: float | None = about.get("recall")
+        self.search.width = about.get("width", 1)
+        if recall is not None and recall >= _ENOUGH:
+            return True
+        count, kind = self.search.index.ntotal, self.search.kind
+        recall = measured() if recall is None else recall
+        words = f"{kind} index of {count:,} points: recall@{_K_OF_RECALL} {recall:.4f} against exact search"
+        if recall < _ENOUGH and self.search.width < _WIDER[kind]:
+            self.search.width = _WIDER[kind]
+            recall = measured()
+            words += f", {recall:.4f} if searched wider"
+        about |= {"recall": recall, "width": self.search.width}
+        self._save()
+        instead = recall < _ENOUGH and count <= _MOST_EXACT
+        if instead:
+            words += "; search is exact instead"
+        elif recall < _ENOUGH:
+            words += "; some of the likeliest links are missed, --index exact finds all"
+        say(words)
+        return not instead
+
+    def _save(self) -> None:
+        if self._folder is None:
+            return
+        if self._is_new:
+            (self._folder / "index.json").unlink(missing_ok=True)  # so that it never describes another index
+            with atomic_write(self._folder / "index.faiss") as file:
+                file.write(load_faiss().serialize_index(self.search.index).tobytes())
+            self._is_new = False
+        with atomic_write(self._folder / "index.json") as file:
+            file.write((json.dumps(self.about, indent=2) + "\n").encode())
+
+
+def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, dict[str, Any]] | None:
+    """The index in the folder of a run, and what is known about it; None if there is none of this kind."""
     if not (folder / "index.json").exists() or not (folder / "index.faiss").exists():
         return None
     advice = f"delete {folder / 'index.faiss'} and {folder / 'index.json'}, and it is built anew"
@@ -122,12 +316,18 @@ def _load(folder: Path, kind: str, vectors: Vectors) -> FaissSearch | None:
             raise DataError(f"{folder / 'index.faiss'} belongs to another run: its points are others; {advice}")
         if about["kind"] != kind:
             return None
+        for section in (about, about.get("nearest", {})):
+            float(section.get("recall", 0)), int(section.get("width", 1))
         faiss = load_faiss()
         index = faiss.deserialize_index(np.fromfile(folder / "index.faiss", np.uint8))
         if index.ntotal != len(vectors.data) or index.d != vectors.data.shape[1]:
             raise DataError(f"{folder / 'index.faiss'} belongs to another run: its size is another; {advice}")
-    except (ValueError, KeyError, TypeError, RuntimeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"the index in {folder} is damaged ({type(error).__name__}); {advice}") from error
-    return FaissSearch(index, about["kind"], vectors.queries)
+    return FaissSearch(index, about["kind"], vectors.queries), about
+
+
+def _scale(run: Run) -> float:
+    return float(torch.as_tensor(run.model.distance_scale).detach())

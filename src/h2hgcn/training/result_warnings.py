@@ -24,6 +24,9 @@ _SAMPLED_PAIRS = 2000
 # An AUC this close to 0.5 is chance, even where there are enough pairs to measure a difference.
 _CHANCE_MARGIN = 0.02
 
+# A baseline is better at the top if its precision is higher by more than this.
+_STANDARD_ERRORS = 2
+
 # A class with fewer items in the test part may be missed by a good model.
 _FEWEST_OF_CLASS = 5
 
@@ -41,6 +44,7 @@ def warnings_about(run: "Run") -> list[str]:
         return [*_collapse(run), *getattr(run.problem, "notes", ())]
     found = [
         *_better_baseline(result, run.problem),
+        *_better_top(result),
         *_collapse(run),
         *_chance(result, run.problem),
         *_missing_classes(run),
@@ -68,6 +72,27 @@ def _better_baseline(result: dict[str, Any], problem: Any) -> Iterator[str]:
         yield f"{found}: the difference is within the noise of {count} test {problem.task.items}"
     else:
         yield f"{found}: {_UNRELIABLE}; try other features or settings"
+
+
+def _better_top(result: dict[str, Any]) -> Iterator[str]:
+    """A baseline whose likeliest pairs hold more test links than the model's, by more than noise."""
+    test = list(result["metrics"].values())[-1]
+    metric = next((name for name in test if name.startswith("precision@")), None)
+    found = {name: values[metric] for name, values in result.get("baselines", {}).items() if metric in values}
+    if metric is None or not found:
+        return
+    name, best = max(found.items(), key=lambda item: item[1])
+    count, own = int(metric.partition("@")[2]), test[metric]
+    if best - own > _STANDARD_ERRORS * math.sqrt((best * (1 - best) + own * (1 - own)) / count):
+        yield (
+            f"{name} ranks the top better: of its {count} likeliest pairs {_whole(best * count)} are test links, of "
+            f"the model's {_whole(own * count)}; compare both before you act on recommend --top"
+        )
+
+
+def _whole(number: float) -> str:
+    """A count, which ties may have made a mean."""
+    return f"{round(number, 1):g}"
 
 
 def _collapse(run: "Run") -> Iterator[str]:

@@ -1,5 +1,6 @@
 """A trained model with all that belongs to it."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -17,7 +18,7 @@ from h2hgcn.datasets.graph_file import is_graph, keep_graph
 from h2hgcn.embeddings import recommend_links
 from h2hgcn.embeddings.coordinates import convert
 from h2hgcn.embeddings.neighbors import Direction, Rank, as_links, check_direction
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.layers.node_vectors import node_vectors_of
 from h2hgcn.tasks.features import check_same_columns
 from h2hgcn.tasks.heads import LinkHead
@@ -62,22 +63,45 @@ class Recommendation(NamedTuple):
 
 
 class RecommendedLinks(list[Recommendation]):
-    """The ``k`` likeliest missing links of each of ``nodes``, one node after the other."""
+    """The likeliest missing links of one node after the other; ``nodes`` and ``ranks`` say whose each is, and its
+    place among them.
+    """
 
-    def __init__(self, links: Iterable[Recommendation], nodes: Sequence[Any], k: int) -> None:
+    def __init__(self, links: Iterable[Recommendation], nodes: Sequence[Any], ranks: Sequence[int]) -> None:
         super().__init__(links)
-        self.nodes, self.k = nodes, k
+        self.nodes, self.ranks = nodes, ranks
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The columns ``node``, ``rank``, ``other``, ``distance`` and ``probability``, as ``h2hgcn recommend`` has."""
         columns = {
-            "node": [node for node in self.nodes for _ in range(self.k)],
-            "rank": [place % self.k + 1 for place in range(len(self))],
+            "node": self.nodes,
+            "rank": self.ranks,
             "other": [link.node for link in self],
             "distance": [link.distance for link in self],
             "probability": [link.probability for link in self],
         }
         return _pandas().DataFrame(columns)
+
+
+class TopLink(NamedTuple):
+    """A missing link of a graph, by the ids of its nodes; the probability is None where no decoder was trained."""
+
+    source: Any
+    target: Any
+    probability: float | None
+    distance: float
+
+
+class TopLinks(list[TopLink]):
+    """The likeliest missing links of a graph, the likeliest first."""
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The columns ``rank``, ``source``, ``target``, ``distance`` and ``probability``, as ``h2hgcn recommend --top``
+        has.
+        """
+        columns = {"rank": range(1, len(self) + 1)}
+        names = ("source", "target", "distance", "probability")
+        return _pandas().DataFrame(columns | {name: [getattr(link, name) for link in self] for name in names})
 
 
 class Run:
@@ -391,7 +415,8 @@ class Run:
             )
 
     def recommend(self, node: Any, k: int = 10, direction: str | None = None) -> RecommendedLinks:
-        """The ``k`` likeliest missing links of a node: the nearest that it is not linked with, nearest first.
+        """The ``k`` likeliest missing links of a node: the nearest that it is not linked with, nearest first. If there
+        are fewer, all of them, and a ``DataWarning`` says so.
 
         Probabilities are those of the link decoder, which classifiers have if they were trained with a link term.
         Several nodes, such as ``run.nodes``, give the links of one after the other; ``to_pandas()`` says whose each is.
@@ -412,7 +437,7 @@ class Run:
         )  # fmt: skip
         pairs = np.array([[number, other] for other in found.nodes.tolist()])
         chances = self.link_probabilities(as_links(pairs, way))
-        probabilities: Sequence[float | None] = [None] * k if chances is None else chances.tolist()
+        probabilities: Sequence[float | None] = [None] * len(pairs) if chances is None else chances.tolist()
         scale = float(torch.as_tensor(self.model.distance_scale).detach())
         links = [
             Recommendation(names.ids[other].item(), probability, distance * scale)
@@ -420,7 +445,10 @@ class Run:
                 found.nodes.tolist(), probabilities, found.distances.tolist(), strict=True
             )
         ]
-        return RecommendedLinks(links, [names.ids[number].item()], k)
+        if len(links) < k:
+            note = f"node {names.ids[number]} has {len(links)} missing links of the {k} asked for"
+            warnings.warn(note, DataWarning, stacklevel=2)
+        return RecommendedLinks(links, [names.ids[number].item()] * len(links), range(1, len(links) + 1))
 
     def _recommend_several(self, nodes: Any, k: int, direction: str | None) -> RecommendedLinks:
         from h2hgcn.training.recommending import recommend_links_of  # which needs this module
@@ -431,7 +459,20 @@ class Run:
         columns = {name: column.tolist() for name, column in found.items()}
         chances = columns.get("probability") or [None] * len(columns["node"])
         links = map(Recommendation, columns["other"], chances, columns["distance"])
-        return RecommendedLinks(links, columns["node"][::k], k)
+        return RecommendedLinks(links, columns["node"], columns["rank"])
+
+    def recommend_top(self, k: int = 100, index: str | None = None) -> TopLinks:
+        """The ``k`` likeliest missing links of the whole graph, or all if fewer are left, which a ``DataWarning`` says.
+
+        Each pair of nodes is there once, or each direction of it if the decoder is directed. Order is by the logits
+        that ``predict`` has probabilities of, or by distance where no decoder of links was trained. ``index`` is
+        ``"exact"``, or ``"hnsw"`` or ``"ivf"`` of FAISS; by default the search is exact below 50,000 nodes.
+        """
+        from h2hgcn.training.recommending import top_links_of  # which needs this module
+
+        found = {name: column.tolist() for name, column in top_links_of(self, k, index).items()}
+        chances = found.get("probability") or [None] * len(found["rank"])
+        return TopLinks(map(TopLink, found["source"], found["target"], chances, found["distance"]))
 
     @property
     def link_decoder(self) -> LinkHead | None:
