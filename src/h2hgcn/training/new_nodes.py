@@ -94,7 +94,7 @@ def extended_run(
     for name in _KEPT:
         if getattr(run.data, name, None) is not None:
             data[name] = run.data[name]
-    _set_edges(data, run.data, source, names, notes)
+    _set_edges(data, run.data, source, notes)
     _check_connected(run, data, source, names, notes)
     _set_features(data, run, values, new, notes)
     y = getattr(run.data, "y", None)
@@ -160,7 +160,7 @@ def _check_ids(values: NodeValues, names: NodeNames) -> None:
         raise DataError(f"{values.where(row)}: {shown(values.ids[row])} comes a second time; keep one row a node")
 
 
-def _set_edges(data: Data, own: Data, source: EdgeList | None, names: NodeNames, notes: list[str]) -> None:
+def _set_edges(data: Data, own: Data, source: EdgeList | None, notes: list[str]) -> None:
     """The edges of the run, and new ones after them."""
     data.edge_index = own.edge_index
     weight = getattr(own, "edge_weight", None)
@@ -173,10 +173,11 @@ def _set_edges(data: Data, own: Data, source: EdgeList | None, names: NodeNames,
     pairs = NodeNames(data).numbers(source.ids)[np.stack([source.source, source.target])]
     there = own.edge_index.numpy()
     if not getattr(own, "directed", False):
-        pairs, there = np.sort(pairs, axis=0), np.sort(there, axis=0)
+        pairs, there = (np.stack([np.minimum(*ends), np.maximum(*ends)]) for ends in (pairs, there))
     keys, rows = np.unique(pairs[0] * count + pairs[1], return_index=True)
     is_loop = pairs[0, rows] == pairs[1, rows]
-    is_known = contains(np.unique(there[0] * count + there[1]), keys) & ~is_loop
+    own_keys = there[0] * count + there[1]  # far more than new ones, so these are not sorted
+    is_known = np.isin(keys, own_keys[contains(keys, own_keys)]) & ~is_loop
     for left_out, what in ((is_loop, "join a node with itself"), (is_known, "are in the graph of the run already")):
         if left_out.any():
             notes.append(f"{source.origin}: edges that {what} were left out: {int(left_out.sum())}")
