@@ -71,16 +71,20 @@ def classes(name: str, seed: int, epochs: int | None) -> dict[str, float]:
     ]
     return {
         "accuracy": after["accuracy"], "ECE before": before["ece"], "ECE after": after["ece"],
-        "perfect": float(np.mean(perfect)), "test nodes": len(sure),
+        "perfect": float(np.mean(perfect)),
     }  # fmt: skip
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")
 
 
 def rows(names: list[str], measure: Any, options: Any) -> list[dict[str, Any]]:
     found = []
     for name in names:
         seeds = [measure(name, seed, options.epochs) for seed in range(options.seeds)]
-        means = {key: float(f"{np.mean([one[key] for one in seeds]):.3g}") for key in seeds[0]}
-        found.append({"graph": name, **means, "largest ECE after": float(f"{max(s['ECE after'] for s in seeds):.3g}")})
+        means = {key: _rounded(np.mean([one[key] for one in seeds])) for key in seeds[0]}
+        found.append({"graph": name, **means, "largest ECE after": _rounded(max(one["ECE after"] for one in seeds))})
     return found
 
 

@@ -219,6 +219,21 @@ def test_a_sample_of_pairs_stands_for_all(monkeypatch):
     assert run.predict(pairs).tolist() == pytest.approx(whole.predict(pairs).tolist(), rel=0.3)
 
 
+def test_pairs_of_a_node_with_itself_are_left_out():
+    """The legacy protocol has them among links and others; as near as can be, they would be the likeliest of all."""
+    data = clustered()
+    data.self_loops = torch.arange(0, 100, 2)
+    run = small_fit(LinkPrediction(val=0.2, test=0.2, protocol="legacy"), data, Flat)
+    split = run.problem.split
+    assert (split.test[:, 0] == split.test[:, 1]).any()
+    known, hidden = (
+        int((part[:, 0] != part[:, 1]).sum()) for part in (split.train, np.vstack([split.val, split.test]))
+    )
+    bins = run.details()["reliability"]
+    assert sum(one["count"] for one in bins) == pytest.approx(100 * 99 / 2 - known)
+    assert sum(one["count"] * one["actual"] for one in bins) == pytest.approx(hidden)
+
+
 def test_all_who_show_probabilities_show_the_same(tmp_path):
     run = small_fit(LinkPrediction(val=0.2, test=0.2, neighborhood_terms=True), clustered(), folder=tmp_path)
     found = run.recommend(7, 5)

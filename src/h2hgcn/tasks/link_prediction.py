@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, EdgeSplit, split_edges
 from h2hgcn.datasets.inspection.blocks import bridge_share
-from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs, contains, distinct_pairs, nth_absent
+from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs, PairSpace, contains, distinct_pairs, nth_absent
 from h2hgcn.datasets.splits.splits import Protocol
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.adjacency import Adjacency
@@ -297,10 +297,10 @@ class LinkProblem:
         self, model: Model, points: Tensor, part: str
     ) -> tuple[Scores, NDArray[np.bool_], NDArray[np.float64]]:
         """Scores of all pairs that are not training edges, which are links, and weights: the links of a part stand for
-        all that are held out, and a sample of the pairs without an edge for all of these.
+        all that are held out, and a sample of the pairs without an edge for all of these. Nodes are not paired with
+        themselves, not even by the legacy protocol: they are as near as can be, and nobody asks for such links.
         """
-        split, space = self.split, self.split.space
-        links = getattr(split, part)
+        split, space = self.split, PairSpace(self.split.num_nodes, self.split.directed)
         edges = distinct_pairs(space, np.concatenate([split.train, split.val, split.test]))
         count = len(space) - len(edges)
         if count <= _MOST_PAIRS:
@@ -308,15 +308,16 @@ class LinkProblem:
         else:  # other ones for each part
             others = AbsentPairs(space, edges).draw(_MOST_PAIRS, np.random.RandomState(self.task.parts.index(part)))
         chunks = (others[first : first + _CHUNK] for first in range(0, len(others), _CHUNK))
-        of_links = self._part_scores(model, points, part)[0][: len(links)]
+        links = getattr(split, part)
+        of_links = self._part_scores(model, points, part)[0][: len(links)][_are_two(links)]
         scores = np.concatenate([of_links, *(self._scores(model, points, some) for some in chunks)])
-        labels = np.arange(len(scores)) < len(links)
-        weights = np.where(labels, self._num_hidden / len(links), count / max(len(others), 1))
+        labels = np.arange(len(scores)) < len(of_links)
+        weights = np.where(labels, self._num_hidden / max(len(of_links), 1), count / max(len(others), 1))
         return scores, labels, weights
 
     @property
     def _num_hidden(self) -> int:
-        return len(self.split.val) + len(self.split.test)
+        return int(_are_two(self.split.val).sum() + _are_two(self.split.test).sum())
 
     @torch.no_grad()
     def reliability(self, model: Model, part: str) -> tuple[Bins, Bins]:
@@ -399,6 +400,11 @@ class LinkProblem:
 
     def baselines(self, part: str) -> Baselines:
         return link_baselines(self.x, self.split, part)
+
+
+def _are_two(pairs: Pairs) -> NDArray[np.bool_]:
+    """Which pairs are of different nodes."""
+    return pairs[:, 0] != pairs[:, 1]
 
 
 def _head(model: Model) -> LinkHead:
