@@ -49,6 +49,7 @@ bench-any-graph: .venv/installed
 
 # graphs of up to ten million edges: an hour
 bench-scale: .venv/installed
+	$(BIN)/python benchmarks/top_links.py --threads 2 --markdown > docs/benchmarks/top_links.md
 	$(BIN)/python benchmarks/scale.py --threads 2 --plot docs/images/scale.svg --markdown > docs/benchmarks/scale.md
 
 clean:

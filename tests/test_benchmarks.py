@@ -45,6 +45,13 @@ def test_decoders_of_directed_links():
     assert rows[0]["edges"] > 1000
 
 
+def test_the_likeliest_links():
+    pytest.importorskip("faiss")
+    rows = rows_of(figures("top_links.py", "--sizes", 300, "--dim", 4, "--top", 20))
+    assert [row["nodes"] for row in rows] == [300, 300]
+    assert all(row["true"] == 20 and float(row["recall"]) > 0.9 for row in rows)
+
+
 def test_reconstruction_of_a_closure():
     (row,) = rows_of(figures("reconstruction.py", "--nodes", 60, "--dims", 3, "--ours"))
     assert row["MAP"] > 0.9
