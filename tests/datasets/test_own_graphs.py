@@ -72,7 +72,7 @@ def test_classes_and_names(tmp_path):
         "{0},a\n{1},b\n",
         "graph,label\n{0},a\n{1},b\n",
         "class,file\na,{0}.csv\nb,{1}.csv\n",
-        "name\tsplit\tclass\n{1}\tx\tb\n{0}\tx\ta\n",
+        "name\torigin\tclass\n{1}\tx\tb\n{0}\tx\ta\n",
     ],
 )
 @pytest.mark.parametrize("names", [("one", "two"), ("0", "1"), ("007", "8")])
