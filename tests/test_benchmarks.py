@@ -57,3 +57,12 @@ def test_reconstruction_of_a_closure():
     assert row["MAP"] > 0.9
     assert 1 <= row["mean rank"] < row["ancestors mean rank"] + 1
     assert row["gensim's own MAP"] < row["ancestors MAP"]
+
+
+def test_calibration():
+    found = figures("calibration.py", "--links", "disease", "--classes", "disease", "--seeds", 1, "--epochs", 5)
+    (links,), (classes,) = found["Links"], found["Classes"]
+    assert links["ECE after"] < links["ECE before"]
+    assert links["top ECE after"] < links["top ECE before"]
+    assert 0 <= classes["ECE after"] <= 1
+    assert 0 < classes["perfect"] < 0.5
