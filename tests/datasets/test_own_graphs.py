@@ -92,6 +92,14 @@ def test_forms_of_label_files(tmp_path, text, names):
     assert load_graphs(folder, False).y is None
 
 
+def test_a_split_of_graphs_is_not_used_without_a_word(tmp_path):
+    write_rings(tmp_path / "rings")
+    parts = "".join(f"g{k},{'ab'[k % 2]},{'train' if k < 8 else 'test'}\n" for k in range(12))
+    (tmp_path / "split.csv").write_text(f"graph,label,split\n{parts}")
+    with pytest.warns(DataWarning, match="'split' is not used"):
+        assert load_graphs(tmp_path / "rings", tmp_path / "split.csv").label_names == ["a", "b"]
+
+
 def write_attributes(folder, **more):
     folder.mkdir(exist_ok=True)
     for k in range(3):

@@ -285,6 +285,8 @@ def _classes(labels: Any, names: list[str], notes: list[str]) -> Classes:
     """The class of each graph, as it is labeled."""
     values = read_labels(labels, np.array(names), _GRAPH_ID_NAMES)
     notes += values.notes
+    if values.parts is not None:
+        notes.append(f"{values.origin}: the column 'split' is not used; collections are split into folds")
     if values.ids is None:
         if len(values.values) != len(names):
             raise DataError(
