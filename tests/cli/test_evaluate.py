@@ -42,7 +42,7 @@ def test_classes_in_detail(run, trained):
         shares = [f"{one[name]:.4f}" for name in ("precision", "recall", "f1")]
         assert [one["name"], *shares, str(one["support"])] in lines
         assert [one["name"], *map(str, counts)] in lines
-    assert "precision" not in run("evaluate", trained / "lp").stdout
+    assert "recall" not in run("evaluate", trained / "lp").stdout
 
 
 def test_many_classes_are_not_printed(capsys):

@@ -172,7 +172,7 @@ def test_from_python(learned, tmp_path, monkeypatch):
         (("predict", "run", "--graphs", "none"), "none does not exist"),
         (("predict", "run", "--graphs", "new", "--directed"), "the run was trained with log(1 + degree)"),
         (("predict", "run", "--graphs", "new", "--edges", "new/g0.csv"), "--edges: only for one graph"),
-        (("predict", "run", "new-y.csv", "--graphs", "xml"), "there is no graph 'g0'"),
+        (("predict", "run", "new-y.csv", "--graphs", "xml"), "there are no graphs 'g0', 'g1', 'g2' and 3 more"),
         (("predict", "lp", "--graphs", "new"), "this run is about one graph; name another one with --edges"),
         (("embed", "lp", "--graphs", "new", "--out", "x.csv"), "this run is about one graph"),
         (("evaluate", "lp", "--graphs", "new"), "is not about graphs of a folder"),

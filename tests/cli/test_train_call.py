@@ -56,6 +56,13 @@ def test_a_run_from_memory_is_run_again_from_python(run, files):
 
 def test_every_flag_is_a_keyword():
     flags = inspect.signature(train).parameters.keys() - {"json"}  # of the terminal
-    renamed = {"dataset": "data", "edges": "data", "source": "columns", "target": "columns", "data": "root"}
+    renamed = {
+        "dataset": "data",
+        "edges": "data",
+        "graphs": "data",
+        "source": "columns",
+        "target": "columns",
+        "data": "root",
+    }
     keywords = inspect.signature(h2hgcn.train).parameters.keys()
     assert {renamed.get(flag, flag) for flag in flags} == keywords - {"verbose"}

@@ -41,6 +41,6 @@ def test_commands(run, folder):
 def test_python(folder, monkeypatch):
     monkeypatch.chdir(folder)
     blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for code in blocks:
         exec(compile(code, "docs/training.md", "exec"), {})

@@ -49,9 +49,9 @@ def auc(positive: Scores, negative: Scores) -> float:
 
 def class_metrics(truth: Classes, predicted: Classes, num_classes: int) -> dict[str, float]:
     """Accuracy, macro F1, and for two classes the F1 of the second; the F1 of a class that nobody has or gets is 0."""
-    pairs = np.bincount(truth * num_classes + predicted, minlength=num_classes**2).reshape(num_classes, num_classes)
-    f1 = 2 * pairs.diagonal() / np.maximum(pairs.sum(0) + pairs.sum(1), 1)
-    metrics = {"accuracy": float(pairs.trace() / pairs.sum()), "macro_f1": float(f1.mean())}
+    confusion = _confusion(truth, predicted, num_classes)
+    f1 = _f1(confusion)
+    metrics = {"accuracy": float(confusion.trace() / confusion.sum()), "macro_f1": float(f1.mean())}
     return metrics | ({"f1": float(f1[1])} if num_classes == 2 else {})
 
 
@@ -59,17 +59,27 @@ def class_report(truth: Classes, predicted: Classes, num_classes: int) -> dict[s
     """``classes``, with precision, recall, F1 and support (true items) of each, and ``confusion``, whose rows are true
     and whose columns are predicted classes; the matrix is left out where it is large.
     """
-    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # takes a while to import
-
-    numbers = np.arange(num_classes)
-    columns = precision_recall_fscore_support(truth, predicted, labels=numbers, zero_division=0)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    report: dict[str, Any] = {
-        "classes": [dict(zip(("precision", "recall", "f1", "support"), row, strict=True)) for row in rows]
+    confusion = _confusion(truth, predicted, num_classes)
+    support, right = confusion.sum(1), confusion.diagonal()
+    columns = {
+        "precision": right / np.maximum(confusion.sum(0), 1),
+        "recall": right / np.maximum(support, 1),
+        "f1": _f1(confusion),
+        "support": support,
     }
-    if num_classes <= _LARGEST_MATRIX:
-        report["confusion"] = confusion_matrix(truth, predicted, labels=numbers).tolist()
-    return report
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    report: dict[str, Any] = {"classes": [dict(zip(columns, row, strict=True)) for row in rows]}
+    return report | ({"confusion": confusion.tolist()} if num_classes <= _LARGEST_MATRIX else {})
+
+
+def _confusion(truth: Classes, predicted: Classes, num_classes: int) -> NDArray[np.int64]:
+    counts: NDArray[np.int64] = np.bincount(truth * num_classes + predicted, minlength=num_classes**2)
+    return counts.reshape(num_classes, num_classes)
+
+
+def _f1(confusion: NDArray[np.int64]) -> NDArray[np.float64]:
+    f1: NDArray[np.float64] = 2 * confusion.diagonal() / np.maximum(confusion.sum(0) + confusion.sum(1), 1)
+    return f1
 
 
 def predicted_classes(logits: Tensor) -> Classes:

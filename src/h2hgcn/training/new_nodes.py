@@ -259,7 +259,7 @@ def _check_columns(values: NodeValues, own: Data, notes: list[str]) -> None:
         chosen, shape = moved >= 0, (values.values.shape[0], len(columns))
         values.values = sp.csr_array((entries.data[chosen], (entries.row[chosen], moved[chosen])), shape=shape)
     else:
-        check_same_columns(own, Data(name=values.origin, feature_names=values.names))
+        check_same_columns(columns, Data(name=values.origin, feature_names=values.names))
     if values.values.shape[1] != own.x.shape[1]:
         raise DataError(
             f"{values.origin} has {values.values.shape[1]} features a node; the run was trained with {own.x.shape[1]}"
