@@ -5,7 +5,7 @@ trained: children lie in random directions around their parent's, the narrower t
 The decoder is fitted to the edges in one epoch, with the terms for degrees and shared neighbors that the defaults for
 graphs of your own have (`with terms`); without them, order is `by distance`.
 
-The distances from the origin were chosen so that HNSW finds most neighbors; with points twice as far out it misses more,
+The distances from the origin were chosen so that HNSW finds most neighbors; of points twice as far out it misses more,
 which a wider search makes up for in part. That case is not measured here. Siblings share a neighbor, so many of the
 likeliest pairs are candidates whatever the index finds.
 
