@@ -110,18 +110,20 @@ def top_links_of(
         raise DataError("all pairs of nodes are linked; there is no link to recommend")
     if left < k:
         warnings.warn(f"{k:,} links were asked for; {left:,} are left, and these are all", DataWarning, stacklevel=2)
-    zeros = np.zeros(num_nodes)
-    by_distance = scores = LinkScores(zeros, zeros, points, space=check_space(run.model.encoder.space))  # type: ignore[arg-type]
-    rank = run.link_order()[1]
+    count, kind, rank = k, _kind(index, num_nodes), run.link_order()[1]
+    nearest = None if kind == "exact" else _nearest(run, kind, say)
+    # by an index, pairs that share neighbors are looked at even where sharing adds nothing
+    graph, zeros = None if nearest is None else run.neighborhoods, np.zeros(num_nodes)
+    encoder_space = check_space(run.model.encoder.space)  # type: ignore[arg-type]
+    by_distance = scores = LinkScores(zeros, zeros, points, space=encoder_space, graph=graph)
     if rank is not None:
         assert decoder is not None
         scores = decoder.pair_scores(lambda: run.neighborhoods, points.to(run.device), run.model.distance_scale)
-    count, kind = min(left, k + (0 if rank is None else _SPARE)), _kind(index, num_nodes)
-    nearest = None if kind == "exact" else _nearest(run, kind, say)
+        count += _SPARE
     if nearest is None:
-        best = best_pairs(scores, known, count, space.directed, progress)
+        best = best_pairs(scores, known, min(count, left), space.directed, progress)
     else:
-        best = BestPairs(scores, space, known, count)
+        best = BestPairs(scores, space, known, min(count, left))
         _add_near(best, scores, nearest, space, progress)
     pairs, _ = best.found()
     if rank is not None:
