@@ -1,6 +1,6 @@
 """How far probabilities are off, before and after calibration on validation data.
 
-The default command on named graphs, and on the edges of Cora alone as a graph of one's own. The expected calibration
+The default command on named graphs, and on the edges of Cora alone as a graph of your own. The expected calibration
 error (ECE) is the mean distance of predicted probabilities and reality over bins of the test part.
 
 Links are counted among all pairs that are not training edges, where they are rare: predicting 0 for all pairs has an

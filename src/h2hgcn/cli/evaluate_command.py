@@ -1,4 +1,4 @@
-"""``h2hgcn evaluate``: the metrics of a run, computed anew."""
+"""``h2hgcn evaluate``: the metrics of a run, computed again."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ def evaluate(
     data: DataFolder = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compute a run's metrics anew, on the parts of its data: validation and test. Of classes, the precision, recall
+    """Compute a run's metrics again, on the parts of its data: validation and test. Of classes, the precision, recall
     and F1 of each on the test part, and the confusion matrix.
 
     These are of the run itself, also if it has a final fit. Nothing was held out of a final fit, RUN/final: it has the

@@ -1,7 +1,7 @@
 """Calibration of probabilities on validation data, and how far probabilities are off.
 
 A decoder is trained on as many other pairs as links, and a network until it is sure of its training data. Their
-probabilities rank well, but mean little until held-out data have told how often such a prediction is right.
+scores rank well, but are no probabilities: held-out data show how often such a prediction is right.
 """
 
 from typing import Any
@@ -39,8 +39,8 @@ class LinkCalibration(nn.Module):
     """From logits of links to probabilities: ``sigmoid(f(logit))``, where ``f`` is increasing and piecewise linear.
 
     It is Platt scaling (a logistic regression on the logit) whose slope may change at quantiles of the links' logits.
-    ``f`` is strictly increasing, so that calibration never changes an order, and goes on as it ends beyond the logits
-    that it was fitted on. Until it is fitted, probabilities are ``sigmoid(logit)``.
+    ``f`` is strictly increasing, so that calibration never changes an order, and is linear beyond the logits that it
+    was fitted on. Until it is fitted, probabilities are ``sigmoid(logit)``.
     """
 
     knots: Tensor

@@ -29,7 +29,7 @@ _RESULT_KINDS: dict[str, Any] = {
     "seconds": int | float, "parameters": int,
 }  # fmt: skip
 _RESTORE = "restore it, or train again"
-_ELSEWHERE = "choose another folder, or train anew with --force (force=True)"
+_ELSEWHERE = "choose another folder, or train again with --force (force=True)"
 # Settings that the result does not depend on.
 _FREE = ("checkpoint_seconds", "workers")
 
