@@ -25,7 +25,7 @@ from graph_sources import load
 
 import h2hgcn
 from h2hgcn.datasets import DataWarning
-from h2hgcn.tasks.calibration import CLASS_BINS, calibration_error, reliability
+from h2hgcn.tasks.metrics import CLASS_BINS, calibration_error, reliability
 
 LINKS, CLASSES = ["disease", "cora", "airport", "cora-edges"], ["cora", "airport"]
 

@@ -31,8 +31,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
 from h2hgcn.geometry import lorentz
+from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers import H2HConv, prepare_adjacency
-from h2hgcn.layers.sparse import sparse_matmul
 from h2hgcn.models import H2HGCN
 
 NUM_NODES = 19_717

@@ -17,8 +17,8 @@ from report import interleaved_medians, parser, publish
 from torch import Tensor
 
 from h2hgcn.geometry import lorentz
+from h2hgcn.kernels.convolution import midpoint
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.midpoint import midpoint
 
 DIM = 16
 RADII = (2, 5, 7, 9, 12, 15)

@@ -1,7 +1,7 @@
 """Reconstruction of hierarchies: `h2hgcn train --task embed` against gensim's `PoincareModel`.
 
 Every link of the transitive closure of a taxonomy is learned, nothing is held out. Both embeddings are measured by the
-same code, `h2hgcn.tasks.reconstruction`: mean average precision (MAP) and mean rank (best 1) of the nodes that a node
+same code, `h2hgcn.tasks.embedding`: mean average precision (MAP) and mean rank (best 1) of the nodes that a node
 is linked with, ancestors and descendants; "ancestors" ranks the ancestors of each node alone and counts its descendants
 among the others, as Nickel and Kiela (2017) and gensim do. gensim's own evaluation also counts the node itself as one
 that is nearer than its ancestors; the last column has that figure.
@@ -26,7 +26,7 @@ from torch_geometric.data import Data
 from h2hgcn.datasets import load_graph
 from h2hgcn.datasets.hierarchy import random_taxonomy, transitive_closure
 from h2hgcn.experiments import read_experiment
-from h2hgcn.tasks.reconstruction import link_matrix, rank_metrics
+from h2hgcn.tasks.embedding import link_matrix, rank_metrics
 from h2hgcn.training import fit
 
 GENSIM = {"negative": 10, "burn_in": 10}

@@ -20,8 +20,8 @@ from torch_geometric.nn import GATConv, GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_torch_csr_tensor
 
-from h2hgcn.compiled import compiled
 from h2hgcn.datasets import draw_negatives
+from h2hgcn.jit import compiled
 from h2hgcn.tasks.metrics import auc, class_metrics
 
 Pairs = NDArray[np.int64]

@@ -24,8 +24,7 @@ from h2hgcn.training.building import build_model
 from h2hgcn.training.kept_memory import kept_memory
 from h2hgcn.training.loop import run_epoch
 from h2hgcn.training.optimizers import build_optimizer
-from h2hgcn.training.seeds import epoch_random
-from h2hgcn.training.threads import limited_threads
+from h2hgcn.training.settings import epoch_random, limited_threads
 
 _FANOUT = "15,10"
 

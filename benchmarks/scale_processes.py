@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from scale_epochs import link_training
 
-from h2hgcn.tasks.sampling import Sampling
+from h2hgcn.tasks.base import Sampling
+from h2hgcn.training.distributed import joined_ranks
 from h2hgcn.training.loop import run_epoch
-from h2hgcn.training.ranks import joined_ranks
-from h2hgcn.training.seeds import epoch_random
+from h2hgcn.training.settings import epoch_random
 
 _FANOUT = (15, 10)
 

@@ -17,11 +17,10 @@ from report import interleaved_medians, parser, publish
 from torch import Tensor
 
 from h2hgcn.datasets.named.synthetic import load_synthetic
+from h2hgcn.graph.features import SparseFeatures, prepare_features
+from h2hgcn.kernels.csr import SparseMatrix, csr_matmul
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.features import SparseFeatures, prepare_features
-from h2hgcn.layers.sparse import SparseMatrix, csr_matmul
-from h2hgcn.tasks.graph_batches import batch_of, essence
-from h2hgcn.tasks.pattern_store import PatternStore
+from h2hgcn.tasks.graphs import PatternStore, batch_of, essence
 
 # A batch of the synthetic collection has graphs of about this size; their density is 0.38 on average.
 GRAPHS, GRAPH_SIZE = 30, 350

@@ -45,13 +45,11 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from h2hgcn.datasets import DataError, load_dataset
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction, NodeClassification
-from h2hgcn.tasks.problem import Model
-from h2hgcn.tasks.scaling import compact
+from h2hgcn.tasks.base import Model, compact
+from h2hgcn.training.checkpoint import TrainingState
 from h2hgcn.training.loop import train
 from h2hgcn.training.optimizers import StiefelOptimizer, build_optimizer
-from h2hgcn.training.seeds import torch_seeded
-from h2hgcn.training.settings import TrainingSettings
-from h2hgcn.training.state import TrainingState
+from h2hgcn.training.settings import TrainingSettings, torch_seeded
 
 DATASETS = ("disease", "cora", "pubmed")
 TASKS: dict[str, Any] = {

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from h2hgcn.models import ENCODERS
-from h2hgcn.models.pretrained import FACTS, PLACEMENT
+from h2hgcn.models.encoder import FACTS, PLACEMENT
 from h2hgcn.options import NONE
 from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings

@@ -12,10 +12,10 @@ from torch_geometric.utils import to_undirected
 
 from h2hgcn.datasets.named.collection import FlatCollection
 from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.files import part_of, read_tensors
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification
-from h2hgcn.tensor_files import part_of, read_tensors
 from h2hgcn.training import TrainingSettings, fit
 
 SMALL = partial(H2HGCN, dim=4, dropout=0.2)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from h2hgcn.atomic import atomic_write
+from h2hgcn.files import atomic_write
 
 WRITER = """
 import sys, time

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2hgcn.errors import DataError
-from h2hgcn.tensor_files import part_of, read_tensors, write_tensors
+from h2hgcn.files import part_of, read_tensors, write_tensors
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8, torch.bool]
 words = st.text('ab._ä日🦊\n"', max_size=5)

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from h2hgcn.cli import progress
+from h2hgcn.training.checkpoint import TrainingState
 from h2hgcn.training.loop import EpochReport
-from h2hgcn.training.state import TrainingState
 
 
 @pytest.fixture

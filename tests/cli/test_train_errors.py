@@ -8,8 +8,8 @@ import pytest
 import torch
 from filelock import FileLock
 
-from h2hgcn import atomic
-from h2hgcn.tasks.link_prediction import LinkProblem
+from h2hgcn import files as atomic
+from h2hgcn.tasks.links import LinkProblem
 
 GRAPH = ("--edges", "my.csv", "--features", "x.csv", "--epochs", 2, "--out", "r")
 

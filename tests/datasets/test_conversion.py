@@ -13,8 +13,9 @@ from h2hgcn.datasets import DataError, load_graph
 from h2hgcn.datasets.graph_file import fingerprint, load_saved_graph, save_graph
 from h2hgcn.datasets.own import streamed_edges, streams
 from h2hgcn.datasets.own.conversion import convert_graph
-from h2hgcn.tasks import LinkPrediction, scaling
-from h2hgcn.tasks.scaling import FeatureScaling, ScaledFeatures
+from h2hgcn.tasks import LinkPrediction
+from h2hgcn.tasks import base as scaling
+from h2hgcn.tasks.base import FeatureScaling, ScaledFeatures
 from h2hgcn.training import TrainingSettings, fit, load_run
 
 

@@ -11,7 +11,7 @@ from h2hgcn.datasets import load_graph
 from h2hgcn.datasets.graph_file import fingerprint, is_graph, load_saved_graph, save_graph
 from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.tensor_files import write_tensors
+from h2hgcn.files import write_tensors
 
 words = st.text('ab. ä日🦊\n"', max_size=5)
 plain = st.recursive(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from h2hgcn import splitmix
+from h2hgcn import jit as splitmix
 from h2hgcn.datasets.named import random_graphs as ours
 
 SAMPLES = 150

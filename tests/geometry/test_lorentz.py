@@ -9,8 +9,8 @@ from samples import as_points, boost, dtypes, pair_at, random_points, seeds
 from torch.autograd import gradcheck, gradgradcheck
 
 from h2hgcn.geometry import lorentz
+from h2hgcn.geometry.distances import composed_pair_distance
 from h2hgcn.geometry.numerics import max_radius
-from h2hgcn.geometry.polar import composed_pair_distance
 
 PAIRS = [
     (r, d, kind) for r in (1, 2, 5, 7, 9, 12) for d in (0.1, 1.0, 3.0, 10.0) for kind in ("angle", "radius", "both")

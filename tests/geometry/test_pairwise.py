@@ -9,7 +9,7 @@ from samples import dtypes, random_points, seeds
 from torch.autograd import gradcheck, gradgradcheck
 
 from h2hgcn.geometry import lorentz
-from h2hgcn.geometry.pairwise import all_distances, composed_all_distances
+from h2hgcn.geometry.distances import all_distances, composed_all_distances
 
 
 def from_space(*space):
@@ -60,7 +60,7 @@ def test_blocks_do_not_show(blocks, monkeypatch, dtype):
         distances = function(*inputs)
         return distances.detach(), *torch.autograd.grad((distances * weights).sum(), inputs)
 
-    monkeypatch.setattr("h2hgcn.geometry.pairwise._BLOCK_ELEMENTS", blocks * 6)
+    monkeypatch.setattr("h2hgcn.geometry.distances._BLOCK_ELEMENTS", blocks * 6)
     for ours, composed in zip(gradients(all_distances), gradients(composed_all_distances), strict=True):
         torch.testing.assert_close(ours, composed, atol=2e-5 if dtype == torch.float32 else 1e-10, rtol=1e-5)
 

@@ -3,7 +3,7 @@ import torch
 from samples import generator
 
 from h2hgcn.geometry import lorentz
-from h2hgcn.geometry.row_pairs import squared_distances_of_rows
+from h2hgcn.kernels.distances import squared_distances_of_rows
 
 # A node with itself, two equal points, the origin, both directions, and a pair twice.
 PAIRS = torch.tensor([[0, 0], [0, 1], [2, 3], [3, 2], [4, 5], [4, 5], [5, 6], [6, 7]])

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from h2hgcn.geometry import lorentz, poincare
-from h2hgcn.layers.activation import resolve_activation
+from h2hgcn.kernels.activation import resolve_activation
 
 KEEPING = ["identity", "relu", "leaky_relu", "elu", "tanh", "softsign", None, torch.sin, nn.Hardtanh(), nn.Softshrink()]
 

@@ -9,8 +9,8 @@ from torch_geometric import EdgeIndex
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_torch_csr_tensor
 
+from h2hgcn.graph import adjacency as module
 from h2hgcn.layers import Adjacency, H2HConv, prepare_adjacency
-from h2hgcn.layers import remembered as module
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
 EDGES = torch.tensor([[0, 1], [1, 2]])

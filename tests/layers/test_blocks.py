@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from samples import generator, random_graph, seeds
 from torch_geometric.data import Batch, Data
 
+from h2hgcn.graph.large import BlockDiagonal
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.blocks import BlockDiagonal
 
 PARTS = ("crow", "col", "weights", "transpose_crow", "transpose_col", "transpose_order")
 

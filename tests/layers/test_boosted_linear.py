@@ -7,7 +7,7 @@ from torch import nn
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.layers.boosted_linear import BoostedLinear
+from h2hgcn.models.hybonet import BoostedLinear
 
 
 def whole(parts):

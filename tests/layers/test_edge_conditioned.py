@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric.nn import NNConv
 
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.edge_conditioned import EdgeConditionedConv
+from h2hgcn.models.ecc import EdgeConditionedConv
 
 N = 12
 

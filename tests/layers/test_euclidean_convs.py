@@ -6,7 +6,7 @@ from samples import random_graph
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.euclidean_convs import GATLayer, GCNLayer, SAGELayer, SGCLayer
+from h2hgcn.models.gcn import GATLayer, GCNLayer, SAGELayer, SGCLayer
 
 EDGE_INDEX = random_graph(20, 50)[0]
 PLAIN = EDGE_INDEX[:, EDGE_INDEX[0] != EDGE_INDEX[1]].unique(dim=1)  # repeated edges would count twice in PyG's GAT

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from h2hgcn.layers.feature_linear import FeatureLinear, dense_features, feature_dropout
+from h2hgcn.layers.inputs import FeatureLinear, dense_features, feature_dropout
 
 
 def sparse_and_dense():

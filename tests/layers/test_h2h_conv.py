@@ -7,8 +7,8 @@ from samples import boost, dtypes, generator, random_graph, random_points, seeds
 from torch.nn import functional as F
 
 from h2hgcn.geometry import lorentz, stiefel
+from h2hgcn.kernels.convolution import midpoint
 from h2hgcn.layers import H2HConv, prepare_adjacency
-from h2hgcn.layers.midpoint import midpoint
 
 ACTIVATIONS = {
     "relu": torch.relu,

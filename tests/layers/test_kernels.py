@@ -6,9 +6,8 @@ from samples import generator, random_graph, random_points, seeds
 from torch.autograd import gradcheck, gradgradcheck
 
 from h2hgcn.geometry import lorentz, stiefel
-from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.activation import resolve_activation
-from h2hgcn.layers.kernels import (
+from h2hgcn.kernels.activation import resolve_activation
+from h2hgcn.kernels.convolution import (
     composed_convolve,
     composed_exp_origin_parts,
     convolve,
@@ -16,6 +15,7 @@ from h2hgcn.layers.kernels import (
     exp_origin_parts,
     exp_origin_points,
 )
+from h2hgcn.layers import prepare_adjacency
 
 ACTIVATIONS = [("relu", 0.0), ("leaky_relu", 0.2), ("leaky_relu", -0.5), ("identity", 0.0)]
 

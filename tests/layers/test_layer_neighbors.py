@@ -1,9 +1,9 @@
 import torch
 from samples import random_graph
 
+from h2hgcn.graph.adjacency import neighbor_means, neighbor_sums
+from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.neighbors import neighbor_means, neighbor_sums
-from h2hgcn.layers.sparse import sparse_matmul
 
 
 def graph(weighted=True):

@@ -3,7 +3,7 @@ from samples import random_graph
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.local_aggregation import aggregate_locally
+from h2hgcn.models.hgcn import aggregate_locally
 
 EDGE_INDEX, EDGE_WEIGHT = random_graph(10, 25)
 

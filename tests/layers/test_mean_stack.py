@@ -3,9 +3,9 @@ from samples import random_graph
 from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import to_dense_adj
 
+from h2hgcn.graph.adjacency import neighbor_means
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.mean_stack import DenseMeanConv, MeanStack, SparseMeanConv
-from h2hgcn.layers.neighbors import neighbor_means
+from h2hgcn.models.diffpool import DenseMeanConv, MeanStack, SparseMeanConv
 
 INDEX = random_graph(20, 50)[0]
 X = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))

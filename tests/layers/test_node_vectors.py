@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from h2hgcn.geometry import lorentz, poincare
-from h2hgcn.layers.node_vectors import NodePoints, NodeVectors
+from h2hgcn.layers.inputs import NodePoints, NodeVectors
 from h2hgcn.training import build_optimizer
 
 

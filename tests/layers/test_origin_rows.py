@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import generator, seeds
 
-from h2hgcn.layers import origin_rows
+from h2hgcn.kernels import convolution as origin_rows
 
 CAP = 5.0
 

@@ -7,8 +7,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_undirected
 
 from h2hgcn.geometry import lorentz
+from h2hgcn.graph.large import PatternAdjacency, joined_patterns, pattern_of
 from h2hgcn.layers import H2HConv, prepare_adjacency
-from h2hgcn.layers.patterns import PatternAdjacency, joined_patterns, pattern_of
 
 PARTS = ("crow", "col", "weights", "transpose_crow", "transpose_col", "transpose_order")
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch_geometric.utils import erdos_renyi_graph
 
+from h2hgcn.graph.adjacency import Adjacency
+from h2hgcn.graph.large import renumbered
+from h2hgcn.graph.sampling import sample_adjacency
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.adjacency import Adjacency
-from h2hgcn.layers.renumbered import renumbered
-from h2hgcn.layers.sampled_adjacency import sample_adjacency
 from h2hgcn.models import H2HGCN
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import generator, seeds
 
-from h2hgcn import compiled
-from h2hgcn.compiled import run_on_rows
-from h2hgcn.layers import rows
+from h2hgcn import jit as compiled
+from h2hgcn.jit import run_on_rows
+from h2hgcn.kernels import convolution as rows
 
 SLOPES = [0.0, 0.2, -0.5, 1.0]
 

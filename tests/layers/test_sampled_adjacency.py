@@ -4,10 +4,10 @@ import torch
 from samples import random_points
 from torch_geometric.utils import to_undirected
 
+from h2hgcn.graph.sampling import sample_adjacency
+from h2hgcn.kernels.convolution import neighborhood_sums
+from h2hgcn.kernels.sampling import sample_neighbors
 from h2hgcn.layers import H2HConv, prepare_adjacency
-from h2hgcn.layers.midpoint import neighborhood_sums
-from h2hgcn.layers.neighbor_sampling import sample_neighbors
-from h2hgcn.layers.sampled_adjacency import sample_adjacency
 from h2hgcn.models import H2HGCN
 from h2hgcn.models.row_blocks import can_go_by_blocks, point_blocks, points_by_blocks
 

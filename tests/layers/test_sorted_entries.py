@@ -2,7 +2,7 @@ import pytest
 import torch
 from samples import generator
 
-from h2hgcn.layers.sorted_entries import _by_sorting, sorted_entries
+from h2hgcn.kernels.csr import _by_sorting, sorted_entries
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 0), (1, 5), (7, 0), (7, 3), (7, 200), (300, 2000), (5000, 60_000)])

@@ -5,8 +5,8 @@ import torch
 from samples import random_graph
 from torch.autograd import gradcheck, gradgradcheck
 
+from h2hgcn.kernels.csr import csr_matmul, row_shares, sparse_matmul, transpose_pattern
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.sparse import csr_matmul, row_shares, sparse_matmul, transpose_pattern
 
 
 @pytest.fixture

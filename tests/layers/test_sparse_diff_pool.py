@@ -4,9 +4,9 @@ import torch
 from torch_geometric.nn import dense_diff_pool
 from torch_geometric.utils import to_dense_adj, to_dense_batch, to_undirected
 
+from h2hgcn.graph.adjacency import neighbor_sums
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.neighbors import neighbor_sums
-from h2hgcn.layers.sparse_diff_pool import sparse_diff_pool
+from h2hgcn.models.diffpool import sparse_diff_pool
 
 CLUSTERS = 4
 

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from h2hgcn.layers.feature_linear import FeatureLinear
-from h2hgcn.layers.stack import Stack, widths
+from h2hgcn.layers.inputs import FeatureLinear
+from h2hgcn.models.mlp import Stack, widths
 
 
 def test_activations_are_between_layers():

@@ -6,7 +6,7 @@ from samples import generator, seeds
 
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.layers.tangent import log_of_space, points_of, translated, unit_length
+from h2hgcn.layers.spaces import log_of_space, points_of, translated, unit_length
 
 
 def vectors(count, dim, length, seed=0, dtype=torch.float64):

@@ -2,7 +2,7 @@ import torch
 from samples import random_graph
 
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.tangent_attention import TangentAttention
+from h2hgcn.models.hgcn import TangentAttention
 
 EDGE_INDEX, _ = random_graph(12, 30)
 

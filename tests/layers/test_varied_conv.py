@@ -5,7 +5,7 @@ from samples import random_graph, random_points
 
 from h2hgcn.geometry import lorentz, stiefel
 from h2hgcn.layers import H2HConv
-from h2hgcn.layers.varied_conv import VariedConv
+from h2hgcn.layers.h2h_conv import VariedConv
 from h2hgcn.models import H2HGCN
 from h2hgcn.training import build_optimizer
 

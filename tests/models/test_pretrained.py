@@ -4,8 +4,8 @@ from runs import Flat, change, small_fit
 from samples import random_graph
 
 from h2hgcn.errors import DataError
+from h2hgcn.files import read_tensors, write_tensors
 from h2hgcn.models import H2HGCN
-from h2hgcn.tensor_files import read_tensors, write_tensors
 
 EDGE_INDEX = random_graph(12, 30)[0]
 

@@ -11,9 +11,9 @@ from torch_geometric.data import Data
 
 from h2hgcn.datasets import load_graph
 from h2hgcn.errors import DataError
+from h2hgcn.graph.sampling import sample_adjacency
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.node_vectors import NodeVectors, node_vectors_of
-from h2hgcn.layers.sampled_adjacency import sample_adjacency
+from h2hgcn.layers.inputs import NodeVectors, node_vectors_of
 from h2hgcn.models import ENCODERS, H2HGCN
 from h2hgcn.models.row_blocks import points_by_blocks
 from h2hgcn.training import load_run

@@ -13,8 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import classification_report, confusion_matrix
 from torch_geometric.data import Data
 
-from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification, calibration
-from h2hgcn.tasks.calibration import (
+from h2hgcn.files import read_tensors, write_tensors
+from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification
+from h2hgcn.tasks import metrics as calibration
+from h2hgcn.tasks.metrics import (
     CLASS_BINS,
     LINK_BINS,
     ClassCalibration,
@@ -23,7 +25,6 @@ from h2hgcn.tasks.calibration import (
     likeliest,
     reliability,
 )
-from h2hgcn.tensor_files import read_tensors, write_tensors
 from h2hgcn.training import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2hgcn.errors.DataWarning")
@@ -209,8 +210,8 @@ def test_a_run_calibrates_links_and_changes_no_other_metric(tmp_path, directed, 
 def test_a_sample_of_pairs_stands_for_all(monkeypatch):
     task, data = LinkPrediction(val=0.2, test=0.2), clustered()
     whole = small_fit(task, data, Flat)
-    monkeypatch.setattr("h2hgcn.tasks.link_prediction._MOST_PAIRS", 2000)
-    monkeypatch.setattr("h2hgcn.tasks.link_prediction._CHUNK", 300)
+    monkeypatch.setattr("h2hgcn.tasks.links._MOST_PAIRS", 2000)
+    monkeypatch.setattr("h2hgcn.tasks.links._CHUNK", 300)
     run, again = (small_fit(task, data, Flat) for _ in range(2))
     assert same_weights(run, again)
     bins, of_whole = (one.details()["reliability"] for one in (run, whole))

@@ -11,8 +11,7 @@ from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN, ShallowEuclidean, ShallowHyperbolic
 from h2hgcn.tasks import Embedding
 from h2hgcn.tasks import embedding as module
-from h2hgcn.tasks.embedding import LinkPairs, Sample, ranking_loss
-from h2hgcn.tasks.reconstruction import link_matrix
+from h2hgcn.tasks.embedding import LinkPairs, Sample, link_matrix, ranking_loss
 from h2hgcn.training import TrainingSettings, fit, load_run
 
 SETTINGS = TrainingSettings(epochs=60, patience=None, eval_every=20, lr=0.3, schedule="cosine", dtype="float64")

@@ -10,8 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from torch_geometric.data import Data
 
-from h2hgcn.tasks import NodeClassification, feature_terms
-from h2hgcn.tasks.feature_terms import FeatureTerms, fit_regression
+from h2hgcn.tasks import NodeClassification
+from h2hgcn.tasks import heads as feature_terms
+from h2hgcn.tasks.heads import FeatureTerms, fit_regression
 from h2hgcn.training import load_run
 
 TRAIN, VAL, TEST = np.arange(120), np.arange(120, 200), np.arange(200, 300)

@@ -5,9 +5,11 @@ from runs import shapes
 from torch_geometric.data import Data
 
 from h2hgcn.errors import DataError
-from h2hgcn.layers.patterns import PatternAdjacency
-from h2hgcn.tasks import GraphClassification, graph_batches, pattern_store
-from h2hgcn.tasks.graph_batches import GraphBatches, batch_of, essence
+from h2hgcn.graph.large import PatternAdjacency
+from h2hgcn.tasks import GraphClassification
+from h2hgcn.tasks import graphs as graph_batches
+from h2hgcn.tasks import graphs as pattern_store
+from h2hgcn.tasks.graphs import GraphBatches, batch_of, essence
 
 
 def weighted(graphs):

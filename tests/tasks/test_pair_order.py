@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from h2hgcn.tasks.pair_order import _NEAR, _STRIPE, in_stripes
+from h2hgcn.tasks.links import _NEAR, _STRIPE, in_stripes
 
 
 def _drawn(num_nodes: int, count: int) -> torch.Tensor:

@@ -7,7 +7,7 @@ import torch
 
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry import lorentz, poincare
-from h2hgcn.tasks.reconstruction import distortion_metrics, graph_distances, link_matrix, rank_metrics
+from h2hgcn.tasks.embedding import distortion_metrics, graph_distances, link_matrix, rank_metrics
 
 
 def random_links(num_nodes, seed=0, share=0.1):
@@ -42,7 +42,7 @@ def literal_metrics(distances, edges, num_nodes, directed):
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("space", ["lorentz", "ball", "euclidean"])
 def test_ranks_by_their_definition(space, directed, monkeypatch):
-    monkeypatch.setattr("h2hgcn.tasks.reconstruction._BLOCK_ELEMENTS", 200)  # several blocks
+    monkeypatch.setattr("h2hgcn.tasks.embedding._BLOCK_ELEMENTS", 200)  # several blocks
     edges, points = random_links(40), random_points(40)
     distances = lorentz.pairwise_distance(points, points)
     if space == "ball":

@@ -12,15 +12,10 @@ from h2hgcn.datasets import DataError, load_dataset, split_edges
 from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN
-from h2hgcn.tasks import (
-    GraphClassification,
-    LinkPrediction,
-    NodeClassification,
-    graph_classification,
-    link_baselines,
-)
-from h2hgcn.tasks.graph_classification import graph_logits
-from h2hgcn.tasks.scaling import FeatureScaling
+from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification, link_baselines
+from h2hgcn.tasks import graphs as graph_classification
+from h2hgcn.tasks.base import FeatureScaling
+from h2hgcn.tasks.graphs import graph_logits
 from h2hgcn.training import build_optimizer
 
 

@@ -10,8 +10,8 @@ from h2hgcn.datasets.named.hyperbolic import generate_hyperbolic
 from h2hgcn.errors import DataError
 from h2hgcn.models import ENCODERS, H2HGCN
 from h2hgcn.tasks import LinkPrediction, NodeClassification
-from h2hgcn.tasks import encoding as encoding_module
-from h2hgcn.tasks.sampling import Sampling
+from h2hgcn.tasks import base as encoding_module
+from h2hgcn.tasks.base import Sampling
 from h2hgcn.training import TrainingSettings, batching, load_run
 
 SAMPLED = {"batch_size": 40, "fanout": "3,2"}

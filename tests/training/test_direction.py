@@ -222,7 +222,7 @@ def test_a_directed_run_resumes_to_the_same_weights(tmp_path):
 
 def forget_decoder(folder):
     """Makes a run folder look like one of a version without the option."""
-    from h2hgcn.tensor_files import read_tensors, write_tensors
+    from h2hgcn.files import read_tensors, write_tensors
 
     config = folder / "config.toml"
     config.write_text(re.sub(r"decoder = \"symmetric\"\n", "", config.read_text()))

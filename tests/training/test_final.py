@@ -12,7 +12,7 @@ from runs import SMALL, TASKS, Flat, curve, same_weights, small_data, small_fit
 
 from h2hgcn.errors import DataError
 from h2hgcn.tasks import Embedding
-from h2hgcn.tasks.feature_terms import fit_regression
+from h2hgcn.tasks.heads import fit_regression
 from h2hgcn.training import TrainingSettings, fit, load_run
 from h2hgcn.training.final import finalize, load_final
 from h2hgcn.training.folder import RunFolder

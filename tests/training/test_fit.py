@@ -10,9 +10,9 @@ from torch_geometric.data import Data, InMemoryDataset
 from h2hgcn.datasets.named.disease import generate_disease
 from h2hgcn.embeddings import read_embeddings
 from h2hgcn.errors import DataError
+from h2hgcn.files import read_tensors
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction, NodeClassification, baselines
-from h2hgcn.tensor_files import read_tensors
 from h2hgcn.training import fit, load_run
 from h2hgcn.training.folder import RunFolder
 
@@ -242,7 +242,7 @@ def test_threads_follow_the_size_of_the_embedding(monkeypatch):
         assert len(run.embeddings)
     assert set(seen) == {1}
     seen.clear()
-    monkeypatch.setattr("h2hgcn.training.threads._LARGE", 100)
+    monkeypatch.setattr("h2hgcn.training.settings._LARGE", 100)
     small_fit("gc", epochs=1)
     assert set(seen) == {2}
 

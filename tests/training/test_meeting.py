@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 import torch.distributed as dist
 
-from h2hgcn.training import meeting
-from h2hgcn.training.meeting import agreed_name
+from h2hgcn.training import distributed as meeting
+from h2hgcn.training.distributed import agreed_name
 
 # Rank 1 comes late, and dies at its first start, once both have met.
 SCRIPT = """

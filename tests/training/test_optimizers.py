@@ -8,10 +8,10 @@ from torch import nn
 
 from h2hgcn.geometry import lorentz, stiefel
 from h2hgcn.layers import LorentzLinear
-from h2hgcn.layers.node_vectors import NodePoints
+from h2hgcn.layers.inputs import NodePoints
 from h2hgcn.models import H2HGCN
 from h2hgcn.training import StiefelOptimizer, build_optimizer
-from h2hgcn.training.stiefel_sgd import StiefelSGD
+from h2hgcn.training.optimizers import StiefelSGD
 
 EDGE_INDEX = random_graph(30, 80)[0]
 X = torch.randn(30, 6, generator=generator(0))

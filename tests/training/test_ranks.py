@@ -6,11 +6,11 @@ import torch
 from runs import TASKS, small_data
 
 from h2hgcn.errors import DataError
+from h2hgcn.graph.sampling import sample_adjacency
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.sampled_adjacency import sample_adjacency
 from h2hgcn.models import ENCODERS, H2HGCN
-from h2hgcn.tasks.sampling import Sampling
-from h2hgcn.training.ranks import ALONE, Ranks, joined_ranks
+from h2hgcn.tasks.base import Sampling
+from h2hgcn.training.distributed import ALONE, Ranks, joined_ranks
 
 
 @pytest.mark.parametrize("task", ["lp", "nc"])
@@ -101,6 +101,6 @@ def test_sparse_gradients_are_added_up(monkeypatch):
         padded[: len(part)] = part[: len(padded)]
         parts[0], parts[1] = padded, next_part
 
-    monkeypatch.setattr("h2hgcn.training.ranks.dist.all_gather", all_gather)
+    monkeypatch.setattr("h2hgcn.training.distributed.dist.all_gather", all_gather)
     total = Ranks(0, 2)._sum_of_rows(mine)
     torch.testing.assert_close(total.to_dense(), (mine + other).to_dense())

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from h2hgcn.training.row_adam import RowAdam, update_rows
+from h2hgcn.training.optimizers import RowAdam, update_rows
 
 
 def tables(count, dtype=torch.float64):

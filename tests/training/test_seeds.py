@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from h2hgcn.training.seeds import epoch_random, torch_seeded
+from h2hgcn.training.settings import epoch_random, torch_seeded
 
 
 def drawn(seed, epoch=None):

@@ -7,7 +7,7 @@ import torch
 from h2hgcn.errors import DataError
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification
 from h2hgcn.training import TrainingSettings
-from h2hgcn.training.threads import limited_threads
+from h2hgcn.training.settings import limited_threads
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from runs import TASKS, change, curve, last_weights, same_weights, small_fit, tr
 
 from h2hgcn.cli.stopping import StopAfterEpoch
 from h2hgcn.errors import DataError
-from h2hgcn.tensor_files import read_tensors, write_tensors
+from h2hgcn.files import read_tensors, write_tensors
 from h2hgcn.training import load_run
 from h2hgcn.training.folder import RunFolder
 

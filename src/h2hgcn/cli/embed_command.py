@@ -96,7 +96,7 @@ def _is_large(opened: "Run", other: Any, out: Path) -> bool:
 
 
 def _stream(opened: "Run", other: Any, out: Path, coordinates: str | None) -> int:
-    from h2hgcn.training.point_stream import stream_points
+    from h2hgcn.training.artifacts import stream_points
 
     with progress_bar("rows of layers") as progress:
         return stream_points(opened, other, out, coordinates, progress)

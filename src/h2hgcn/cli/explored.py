@@ -13,7 +13,7 @@ from h2hgcn.cli.run_options import open_run
 from h2hgcn.embeddings import read_embeddings
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.explorer import Scene, make_scene
-from h2hgcn.training.node_names import NodeNames
+from h2hgcn.training.names import NodeNames
 
 if TYPE_CHECKING:
     from h2hgcn.training import Run

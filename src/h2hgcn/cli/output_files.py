@@ -35,7 +35,7 @@ def write_table(path: Path, columns: dict[str, Any]) -> None:
     import pyarrow.csv
     import pyarrow.parquet
 
-    from h2hgcn.atomic import atomic_write
+    from h2hgcn.files import atomic_write
 
     write = pa.parquet.write_table if path.suffix.lower() == ".parquet" else pa.csv.write_csv
     with atomic_write(path) as file:

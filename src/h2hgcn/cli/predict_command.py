@@ -125,7 +125,7 @@ _PREDICT = {"lp": _links, "nc": _nodes, "gc": _graphs, "embed": _embedding}
 
 
 def _node_ids(run: "Run", other: Any) -> Any:
-    from h2hgcn.training.node_names import NodeNames
+    from h2hgcn.training.names import NodeNames
 
     return NodeNames(run.data if other is None else other).ids
 

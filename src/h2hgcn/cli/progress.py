@@ -8,8 +8,8 @@ from h2hgcn.cli.output import say, stderr
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.search import Search
+    from h2hgcn.training.checkpoint import TrainingState
     from h2hgcn.training.loop import EpochReport
-    from h2hgcn.training.state import TrainingState
 
 _PARTS = {"val": "validation"}
 

@@ -96,7 +96,7 @@ def _many(
     out: Path | None,
     json: bool,
 ) -> None:
-    from h2hgcn.training.node_names import NodeNames
+    from h2hgcn.training.names import NodeNames
     from h2hgcn.training.recommending import recommend_links_of
 
     wanted: Any = None if node is None else [node]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Column, Table
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.cli.graph_options import DataFolder
 from h2hgcn.cli.output import counted, print_title, say, starting, stderr, stdout
 from h2hgcn.cli.output_files import check_free
 from h2hgcn.cli.table_runs import run_table
 from h2hgcn.errors import DataError
+from h2hgcn.files import atomic_write
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.records import Records

@@ -16,7 +16,7 @@ from h2hgcn.datasets.graph_list import GraphList
 from h2hgcn.datasets.named.collection import GraphCollection
 from h2hgcn.datasets.own.converted import is_converted, load_converted
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.tensor_files import Weights, read_tensors, write_tensors
+from h2hgcn.files import Weights, read_tensors, write_tensors
 
 # The attribute that names the folder of a converted graph, and stands for all others in a saved one.
 FOLDER = "folder"

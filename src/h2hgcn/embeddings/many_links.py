@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from h2hgcn.embeddings.link_index import ExactSearch, FaissSearch, ScoredSearch, Vectors, WidenedSearch
 from h2hgcn.embeddings.neighbors import Direction, Rank, check_count, check_edges
 from h2hgcn.errors import DataError
-from h2hgcn.geometry.row_pairs import squared_distances_of_rows
+from h2hgcn.kernels.distances import squared_distances_of_rows
 
 Search = ExactSearch | FaissSearch | ScoredSearch | WidenedSearch
 

@@ -4,9 +4,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.embeddings.picture import Picture, compose
 from h2hgcn.errors import DataError
+from h2hgcn.files import atomic_write
 
 FORMATS = (".pdf", ".png", ".svg")
 

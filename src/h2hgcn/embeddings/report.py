@@ -7,7 +7,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.embeddings.columns import id_column
 from h2hgcn.embeddings.curves import line_chart, read_history
 from h2hgcn.embeddings.details import class_content, reliability_content
@@ -17,6 +16,7 @@ from h2hgcn.embeddings.page import asset, build_page
 from h2hgcn.embeddings.picture import Picture, compose
 from h2hgcn.embeddings.scripts import bundle
 from h2hgcn.errors import DataError
+from h2hgcn.files import atomic_write
 
 _PARTS = {"train": "Training", "val": "Validation", "test": "Test", "reconstruction": "Reconstruction"}
 _METRICS = {

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.embeddings.columns import id_column, label_column
 from h2hgcn.embeddings.coordinates import Points, check_coordinates, convert
 from h2hgcn.embeddings.table_files import parquet_table
 from h2hgcn.errors import DataError
+from h2hgcn.files import atomic_write
 
 STREAMED = (".parquet", ".npy")
 

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.embeddings.columns import ids_as_array
 from h2hgcn.embeddings.coordinates import Points
 from h2hgcn.errors import DataError
+from h2hgcn.files import atomic_write
 
 # Names that mean something else than a further column, in a file or to ``np.savez``.
 RESERVED = frozenset({"id", "label", "label_missing", "points", "coordinates", "file", "allow_pickle"})

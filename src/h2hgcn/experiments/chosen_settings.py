@@ -6,11 +6,11 @@ from typing import Any
 
 import tomli_w
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.experiments.config import read_experiment
 from h2hgcn.experiments.presets import find_preset
 from h2hgcn.experiments.sections import Sections, merged
 from h2hgcn.experiments.tuning import TrialResult, Tuning
+from h2hgcn.files import atomic_write
 from h2hgcn.models import ENCODERS
 from h2hgcn.options import changed_options, plain_options
 

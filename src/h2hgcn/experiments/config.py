@@ -15,12 +15,11 @@ from h2hgcn.experiments.graph_choice import GraphChoice, choose_graph
 from h2hgcn.experiments.presets import Chosen, candidates_for, find_preset
 from h2hgcn.experiments.sections import COMMAND_LINE, Layer, Sections, merged, read_layer
 from h2hgcn.models import ENCODERS
-from h2hgcn.models.pretrained import FACTS, PLACEMENT
+from h2hgcn.models.encoder import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, default_options, option_types, suggestion
 from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings
-from h2hgcn.training.building import DEFAULT_DIM
-from h2hgcn.training.description import encoder_factory
+from h2hgcn.training.building import DEFAULT_DIM, encoder_factory
 
 DEFAULT_MODEL = "h2h-gcn"
 

@@ -22,9 +22,9 @@ from h2hgcn.errors import DataError
 from h2hgcn.experiments.config import Experiment
 from h2hgcn.experiments.sections import Layer
 from h2hgcn.options import plain_options
+from h2hgcn.training.distributed import Ranks
 from h2hgcn.training.folder import RunFolder
 from h2hgcn.training.race import FAILURES, Candidate, Standing, race
-from h2hgcn.training.ranks import Ranks
 
 # Edges up to which candidates are trained on the whole graph. For a larger one they are trained on a part of this size.
 LARGE = 1 << 15

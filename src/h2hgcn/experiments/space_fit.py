@@ -9,8 +9,8 @@ from h2hgcn.experiments.sections import Sections, merged
 from h2hgcn.experiments.spaces import Choice, Range, Space
 from h2hgcn.experiments.tuning import Tuning
 from h2hgcn.models import ENCODERS
-from h2hgcn.tasks.graph_classification import pools
-from h2hgcn.training.seeds import torch_seeded
+from h2hgcn.tasks.graphs import pools
+from h2hgcn.training.settings import torch_seeded
 
 # Enough for any model to be made.
 _NODES, _CLASSES = 10, 3

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.tuning import Study, Tuning
+from h2hgcn.files import atomic_write
 
 if TYPE_CHECKING:
     import optuna

@@ -23,11 +23,11 @@ from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
 from h2hgcn.experiments.search import OnSearch, Search, choose_settings, has_searched
 from h2hgcn.experiments.sections import Sections, absolute_paths, merged, named_setting
 from h2hgcn.options import suggestion
-from h2hgcn.tasks.edges import check_edges
+from h2hgcn.tasks.base import check_edges
 from h2hgcn.training import Run, fit
+from h2hgcn.training.checkpoint import TrainingState
+from h2hgcn.training.distributed import joined_ranks
 from h2hgcn.training.loop import EpochReport
-from h2hgcn.training.ranks import joined_ranks
-from h2hgcn.training.state import TrainingState
 
 # Where the flags of ``h2hgcn train``, which are the keywords of ``train``, belong in a configuration.
 _SETTINGS = {

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.embeddings.markup import Html, element, json_block
 from h2hgcn.embeddings.scripts import bundle
 from h2hgcn.errors import DataError
@@ -17,6 +16,7 @@ from h2hgcn.explorer.assets import assets
 from h2hgcn.explorer.nearest import KINDS, Entry
 from h2hgcn.explorer.payload import Payload, make_payload, with_buffers
 from h2hgcn.explorer.scene import Scene
+from h2hgcn.files import atomic_write
 
 # Lists of neighbours are made for every node of so many; for more it would take minutes and megabytes.
 MAX_LISTED = 20_000

@@ -7,6 +7,7 @@ space coordinates wherever both are at hand, since an independently stored time 
 import torch
 from torch import Tensor
 
+from h2hgcn.geometry.distances import all_distances, pair_distance, squared_chord
 from h2hgcn.geometry.numerics import (
     asinhc,
     max_radius,
@@ -17,8 +18,6 @@ from h2hgcn.geometry.numerics import (
     squared_norm,
     wide,
 )
-from h2hgcn.geometry.pairwise import all_distances
-from h2hgcn.geometry.polar import pair_distance, squared_chord
 
 
 def inner(x: Tensor, y: Tensor) -> Tensor:

@@ -1,19 +1,93 @@
-"""The hyperbolic-to-hyperbolic graph convolution."""
+"""The hyperbolic-to-hyperbolic graph convolution (Dai et al. 2021, Eq. 10-13)."""
 
 import math
 from typing import Any
 
+import geoopt
 import torch
 from torch import Tensor, nn
 
 from h2hgcn.geometry import lorentz, stiefel
 from h2hgcn.geometry.numerics import full_precision, layer_radius
-from h2hgcn.layers.activation import ActivationFunction, BallActivation, resolve_activation
-from h2hgcn.layers.adjacency import Adjacency, check_neighbor_weights
-from h2hgcn.layers.kernels import convolve, convolve_to_points
-from h2hgcn.layers.linear import LorentzLinear, check_width
-from h2hgcn.layers.remembered import adjacency_of
-from h2hgcn.layers.sparse import SparseMatrix
+from h2hgcn.graph.adjacency import Adjacency, adjacency_of, check_neighbor_weights
+from h2hgcn.kernels.activation import ActivationFunction, BallActivation, resolve_activation
+from h2hgcn.kernels.convolution import convolve, convolve_to_points, exp_origin_parts, midpoint
+from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
+
+
+class _Stiefel(geoopt.EuclideanStiefel):  # type: ignore[misc]
+    """geoopt's Stiefel manifold with the projection and retraction of ``geometry.stiefel``, which work in float64."""
+
+    def proju(self, x: Tensor, u: Tensor) -> Tensor:
+        return stiefel.project_tangent(x, u)
+
+    egrad2rgrad = proju
+
+    def retr(self, x: Tensor, u: Tensor) -> Tensor:
+        return stiefel.retract(x, u)
+
+    def projx(self, x: Tensor) -> Tensor:
+        return stiefel.orthonormal_factor(x.to(torch.float64)).to(x.dtype)
+
+
+def stiefel_parameter(rows: int, columns: int, **factory: Any) -> geoopt.ManifoldParameter:
+    """A matrix with orthonormal columns, drawn at random."""
+    return geoopt.ManifoldParameter(stiefel.random_orthonormal(rows, columns, **factory), manifold=_Stiefel())
+
+
+class LorentzLinear(nn.Module):
+    """``y = [x₀, W x₁..ₙ]`` with orthonormal columns of ``W (out_dim, in_dim)`` (Dai et al. 2021, Eq. 10-11).
+
+    An isometry from points ``(..., in_dim + 1)`` to points ``(..., out_dim + 1)``, which keeps the time of every
+    point. Columns can be orthonormal only if ``out_dim ≥ in_dim``.
+    """
+
+    def __init__(
+        self, in_dim: int, out_dim: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
+        super().__init__()
+        check_dimensions(in_dim, out_dim)
+        self.in_dim = in_dim
+        self.out_dim = out_dim
+        self.weight = stiefel_parameter(out_dim, in_dim, device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws ``W`` anew, uniformly over the Stiefel manifold."""
+        like: dict[str, Any] = {"device": self.weight.device, "dtype": self.weight.dtype}
+        with torch.no_grad():
+            self.weight.copy_(stiefel.random_orthonormal(self.out_dim, self.in_dim, **like))
+
+    def forward(self, points: Tensor) -> Tensor:
+        check_width(points, self.in_dim)
+        with full_precision(points):
+            return torch.cat([points[..., :1], points[..., 1:] @ self.weight.mT], dim=-1)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_dim}, {self.out_dim}"
+
+
+def check_dimensions(in_dim: int, out_dim: int) -> None:
+    """Raises unless an orthonormal map from ``in_dim`` to ``out_dim`` exists."""
+    if in_dim < 1:
+        raise ValueError(f"in_dim={in_dim}: a hyperbolic space has at least one dimension")
+    if out_dim < in_dim:
+        raise ValueError(
+            f"out_dim={out_dim} is below in_dim={in_dim}, but orthonormal columns need out_dim ≥ in_dim; reduce the "
+            "dimension before the exponential map, as the Euclidean stem of H2HGCN does"
+        )
+
+
+def check_width(points: Tensor, dim: int) -> None:
+    """Raises unless the last axis holds ``[time, space...]`` of ``dim`` dimensions."""
+    if not isinstance(points, Tensor):
+        raise ValueError(f"points are a {type(points).__name__}; pass a tensor")
+    if points.dim() == 0 or points.shape[-1] != dim + 1:
+        raise ValueError(
+            f"points have shape {tuple(points.shape)}, but dimension {dim} needs a last axis of {dim + 1}: "
+            "[time, space...]; map Euclidean features with lorentz.exp_origin first"
+        )
+    if not points.is_floating_point() or points.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"points are {points.dtype}; hyperbolic geometry needs float32 or float64")
 
 
 class H2HConv(nn.Module):
@@ -117,3 +191,57 @@ def _largest_time(points: Tensor) -> float:
             "map Euclidean features with lorentz.exp_origin first"
         )
     return float(largest)
+
+
+WEIGHTS = ("stiefel", "fixed", "free")
+AGGREGATIONS = ("midpoint", "tangent")
+
+
+class VariedConv(H2HConv):
+    """``H2HConv`` with other weights, or another mean of neighbours.
+
+    Args:
+        weights: ``"stiefel"``, as in the paper; ``"fixed"``, an orthonormal matrix that stays as it was drawn; or
+            ``"free"``, any matrix, which starts orthonormal: time follows from space, and the map is no isometry.
+        aggregation: ``"midpoint"``, as in the paper, or ``"tangent"``: the mean in the tangent space at the origin,
+            as HGCN takes it by default.
+    """
+
+    def __init__(self, *args: Any, weights: str = "stiefel", aggregation: str = "midpoint", **options: Any) -> None:
+        super().__init__(*args, **options)
+        check_variant(weights, aggregation)
+        self.weights = weights
+        self.aggregation = aggregation
+        weight = self.linear.weight.detach()
+        if weights == "fixed":
+            self.linear.weight.requires_grad_(False)
+        elif weights == "free":
+            self.linear.weight = nn.Parameter(weight.as_subclass(Tensor).clone())
+
+    def step(self, time: Tensor, space: Tensor, adjacency: Adjacency) -> tuple[Tensor, Tensor]:
+        with full_precision(space):
+            weight, matrix, activation = self._constants(space.dtype, adjacency)
+            space = space @ weight.mT
+            if self.weights == "free":
+                time = (1 + space.square().sum(-1)).sqrt()
+            if self.aggregation == "midpoint":
+                return activation(*midpoint(time, space, matrix))
+            vectors = sparse_matmul(matrix, lorentz.log_origin(_joined(time, space)))
+            return activation(*exp_origin_parts(vectors, layer_radius(space.dtype)))
+
+    def last_step(self, time: Tensor, space: Tensor, adjacency: Adjacency) -> Tensor:
+        return _joined(*self.step(time, space, adjacency))
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, weights={self.weights!r}, aggregation={self.aggregation!r}"
+
+
+def check_variant(weights: str, aggregation: str) -> None:
+    if weights not in WEIGHTS:
+        raise ValueError(f"weights={weights!r} is not known; use one of {WEIGHTS}")
+    if aggregation not in AGGREGATIONS:
+        raise ValueError(f"aggregation={aggregation!r} is not known; use one of {AGGREGATIONS}")
+
+
+def _joined(time: Tensor, space: Tensor) -> Tensor:
+    return torch.cat([time.unsqueeze(1), space], dim=1)

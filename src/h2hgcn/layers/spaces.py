@@ -1,12 +1,17 @@
-"""The spaces that encoders map to, and what a decoder has to know of them."""
+"""The spaces that encoders map to, and points seen from the origin."""
 
+import math
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 from torch_geometric.nn import global_mean_pool
 
 from h2hgcn.geometry import lorentz, poincare
+from h2hgcn.geometry.numerics import asinhc, layer_radius, squared_norm
+from h2hgcn.graph.features import is_sparse
+from h2hgcn.kernels.convolution import exp_origin_parts
 
 Space = Literal["lorentz", "ball", "euclidean"]
 
@@ -50,3 +55,93 @@ def _ball(x: Tensor, y: Tensor) -> Tensor:
 
 def _euclidean(x: Tensor, y: Tensor) -> Tensor:
     return (x - y).square().sum(-1)
+
+
+class Curvature(nn.Module):
+    """``c > 0`` of a space of curvature ``-c``, kept as its logarithm. All geometry is at curvature -1: vectors that
+    enter are multiplied with ``root``, and distances that leave are divided by it.
+    """
+
+    def __init__(self, curvature: float = 1.0, learnable: bool = False) -> None:
+        super().__init__()
+        if not (math.isfinite(curvature) and curvature > 0):
+            raise ValueError(f"curvature={curvature}: give c > 0 for a space of curvature -c")
+        self.log = nn.Parameter(torch.tensor(math.log(curvature)), requires_grad=learnable)
+
+    @property
+    def root(self) -> Tensor:
+        """``sqrt(c)``."""
+        return (0.5 * self.log).exp()
+
+    def extra_repr(self) -> str:
+        return f"{-self.log.exp().item():g}"
+
+
+def unit_length(manifold: Space) -> float:
+    """The length of a unit vector at the origin: the metric of the Poincaré ball is 4 times the Euclidean one there."""
+    return 2.0 if manifold == "ball" else 1.0
+
+
+def log_of_space(space: Tensor) -> Tensor:
+    """The tangent vectors of points that are given by their space coordinates ``(n, dim)``."""
+    return space * asinhc(squared_norm(space))
+
+
+def translated(tangent: Tensor, shift: Tensor) -> Tensor:
+    """``log_o(exp_x(P_{o→x}(shift)))`` for ``x = exp_o(tangent)``: a bias (Chami et al. 2019, section 4.2).
+
+    Parallel transport from the origin is the boost that takes the origin to ``x``; it takes ``exp_o(shift)`` where
+    the exponential map at ``x`` ends. Vectors longer than ``layer_radius`` are shortened to it.
+    """
+    bound = layer_radius(tangent.dtype)
+    time, space = exp_origin_parts(tangent, bound)
+    shift_time, shift_space = exp_origin_parts(shift.unsqueeze(0), bound)
+    along = (space * shift_space).sum(1) / (1 + time)
+    return log_of_space(space * (shift_time + along).unsqueeze(1) + shift_space)
+
+
+def points_of(tangent: Tensor, manifold: Space) -> Tensor:
+    """The points of a hyperbolic space. Vectors longer than ``layer_radius`` are shortened to it."""
+    time, space = exp_origin_parts(tangent, layer_radius(tangent.dtype))
+    return in_coordinates(time, space, manifold)
+
+
+def in_coordinates(time: Tensor, space: Tensor, manifold: Space) -> Tensor:
+    """Points, held as time ``(n)`` and space ``(n, dim)``, in the coordinates of a hyperbolic space."""
+    points = torch.cat([time.unsqueeze(1), space], dim=1)
+    return poincare.from_lorentz(points) if manifold == "ball" else points
+
+
+def check_sizes(**sizes: int) -> None:
+    """Raises unless all are at least 1."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name}={size} must be at least 1")
+
+
+def check_shares(**shares: float) -> None:
+    """Raises unless every share can be dropped."""
+    for name, share in shares.items():
+        if not 0 <= share < 1:
+            raise ValueError(f"{name}={share} must be 0 or more, and below 1")
+
+
+def check_manifold(manifold: str) -> Space:
+    """The argument itself, if it names a model of hyperbolic space."""
+    if manifold == "lorentz":
+        return "lorentz"
+    if manifold == "ball":
+        return "ball"
+    raise ValueError(f"manifold={manifold!r} is not known; use 'lorentz' or 'ball'")
+
+
+def check_features(x: Any, in_features: int) -> None:
+    """Raises unless ``x`` has a row of ``in_features`` numbers for each node."""
+    if not isinstance(x, Tensor) and not is_sparse(x):
+        raise ValueError(f"x is a {type(x).__name__}; pass a tensor, or a sparse matrix of torch or SciPy")
+    shape = tuple(x.shape)
+    if len(shape) != 2 or shape[1] != in_features:
+        raise ValueError(
+            f"x has shape {shape}, but the encoder was made for {in_features} features; pass one row of {in_features} "
+            f"numbers for each node, or make an encoder with in_features={shape[-1] if shape else 0}"
+        )

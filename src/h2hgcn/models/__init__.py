@@ -3,19 +3,17 @@
 from h2hgcn.models.dgcnn import DGCNN
 from h2hgcn.models.diffpool import DiffPool
 from h2hgcn.models.ecc import ECC
-from h2hgcn.models.euclidean_gnn import EuclideanGNN
-from h2hgcn.models.euclidean_gnns import GAT, GCN, SAGE, SGC
+from h2hgcn.models.encoder import Pretrained
 from h2hgcn.models.fingerprint import Fingerprint
+from h2hgcn.models.gcn import GAT, GCN, SAGE, SGC
 from h2hgcn.models.gin import GIN
 from h2hgcn.models.h2h_gcn import H2HGCN
 from h2hgcn.models.hgcn import HGCN
-from h2hgcn.models.hgnn import HGNN
+from h2hgcn.models.hgnn import HGNN, EuclideanGNN
 from h2hgcn.models.hnn import HNN
 from h2hgcn.models.hybonet import HyboNet
-from h2hgcn.models.mixed import MixedEuclidean, MixedHyperbolic
 from h2hgcn.models.mlp import MLP
-from h2hgcn.models.pretrained import Pretrained
-from h2hgcn.models.shallow import ShallowEuclidean, ShallowHyperbolic
+from h2hgcn.models.shallow import MixedEuclidean, MixedHyperbolic, ShallowEuclidean, ShallowHyperbolic
 
 ENCODERS: dict[str, type[Pretrained]] = {
     encoder.name: encoder

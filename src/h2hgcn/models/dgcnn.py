@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import SortAggregation
 
-from h2hgcn.layers.adjacency import Adjacency
-from h2hgcn.layers.feature_linear import FeatureLinear
-from h2hgcn.layers.sparse import sparse_matmul
-from h2hgcn.models.pooling import PoolingEncoder, check_counts, check_shares
+from h2hgcn.graph.adjacency import Adjacency
+from h2hgcn.kernels.csr import sparse_matmul
+from h2hgcn.layers.inputs import FeatureLinear
+from h2hgcn.models.encoder import PoolingEncoder, check_counts, check_shares
 
 _CHANNELS = (16, 32)
 _KERNEL = 5

@@ -6,13 +6,94 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import dense_diff_pool, global_max_pool
+from torch_geometric.nn import BatchNorm, DenseGraphConv, dense_diff_pool, global_max_pool
+from torch_geometric.utils import to_dense_batch
 
-from h2hgcn.layers.adjacency import Adjacency
-from h2hgcn.layers.mean_stack import DenseMeanConv, MeanStack, SparseMeanConv
-from h2hgcn.layers.neighbors import neighbor_means, neighbor_sums
-from h2hgcn.layers.sparse_diff_pool import sparse_diff_pool
-from h2hgcn.models.pooling import PoolingEncoder, check_counts, check_shares
+from h2hgcn.geometry.numerics import safe_sqrt
+from h2hgcn.graph.adjacency import Adjacency, neighbor_means, neighbor_sums
+from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
+from h2hgcn.layers.inputs import FeatureLinear
+from h2hgcn.models.encoder import PoolingEncoder, check_counts, check_shares
+
+
+class SparseMeanConv(nn.Module):
+    """``W₁ mean_j x_j + W₂ x_i`` (Hamilton et al. 2017, the mean aggregator), features and means being sparse matrices.
+
+    PyG's ``GraphConv`` with means of equal weights, in less time.
+    """
+
+    def __init__(self, in_width: int, out_width: int) -> None:
+        super().__init__()
+        self.neighbors = FeatureLinear(in_width, out_width, bias=False)
+        self.root = FeatureLinear(in_width, out_width, bias=False)
+
+    def reset_parameters(self) -> None:
+        self.neighbors.reset_parameters()
+        self.root.reset_parameters()
+
+    def forward(self, x: Any, means: SparseMatrix) -> Tensor:
+        return sparse_matmul(means, self.neighbors(x)) + self.root(x)
+
+
+class DenseMeanConv(DenseGraphConv):  # type: ignore[misc]
+    """The same on dense graphs ``(graphs, n, n)``."""
+
+    def __init__(self, in_width: int, out_width: int) -> None:
+        super().__init__(in_width, out_width, aggr="mean", bias=False)
+
+
+class MeanStack(nn.Module):
+    """Convolutions, each with batch norm and ReLU, whose outputs, side by side, go through a linear map (Ying et al.
+    2018, section 4.1).
+
+    Args:
+        conv: Makes a convolution of two widths: ``SparseMeanConv`` or ``DenseMeanConv``.
+        in_width, width, out_width: Features of a node before, within and after.
+        num_layers: Number of convolutions.
+    """
+
+    def __init__(
+        self, conv: Callable[[int, int], nn.Module], in_width: int, width: int, out_width: int, num_layers: int
+    ) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(conv(first, width) for first in [in_width, *[width] * (num_layers - 1)])
+        self.norms = nn.ModuleList(BatchNorm(width, allow_single_element=True) for _ in range(num_layers))
+        self.output = nn.Linear(num_layers * width, out_width)
+
+    def reset_parameters(self) -> None:
+        for module in (*self.convs, *self.norms, self.output):
+            module.reset_parameters()
+
+    def forward(self, x: Any, graph: Any) -> Tensor:
+        outputs: list[Any] = [x]
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            hidden = conv(outputs[-1], graph)
+            outputs.append(norm(hidden.flatten(0, -2)).view_as(hidden).relu())
+        result: Tensor = self.output(torch.cat(outputs[1:], -1))
+        return result
+
+
+def sparse_diff_pool(
+    x: Tensor, scores: Tensor, adjacency: SparseMatrix, batch: Tensor, num_graphs: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What PyG's ``dense_diff_pool`` gives (Ying et al. 2018, Eq. 3 and 4, and section 3.3): ``SᵀX (graphs, clusters,
+    width)``, ``SᵀAS (graphs, clusters, clusters)``, the link-prediction loss and the entropy.
+
+    ``S`` is the softmax of ``scores (n, clusters)``. Means of the losses are over real pairs of nodes and real nodes,
+    so they do not depend on how much the largest graph of a batch has others padded. Memory grows with nodes times
+    clusters, since ``|A - SSᵀ|² = |A|² - 2⟨S, AS⟩ + |SᵀS|²``.
+    """
+    log_shares = scores.log_softmax(1)
+    shares = log_shares.exp()
+    messages = sparse_matmul(adjacency, shares)
+    parts = [x, messages, shares]
+    widths = [part.shape[1] for part in parts]
+    dense, mask = to_dense_batch(torch.cat(parts, 1), batch, batch_size=num_graphs)
+    pooled, coarse, gram = (dense[..., -widths[2] :].mT @ dense).split(widths, 2)
+    square = adjacency.values.square().sum() - 2 * (shares * messages).sum() + gram.square().sum()
+    pairs = mask.sum(1).square().sum()
+    entropy = -(shares * log_shares).sum() / max(len(x), 1)
+    return pooled, coarse, safe_sqrt(square) / pairs.clamp_min(1), entropy
 
 
 class DiffPool(PoolingEncoder):

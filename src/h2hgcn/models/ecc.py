@@ -2,12 +2,90 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.nn import global_mean_pool
 
-from h2hgcn.layers.adjacency import Adjacency
-from h2hgcn.layers.edge_conditioned import EdgeConditionedConv
-from h2hgcn.models.pooling import PoolingEncoder, batch_norm, check_counts, check_shares
+from h2hgcn.geometry.numerics import safe_reciprocal
+from h2hgcn.graph.adjacency import Adjacency, is_loop, rows_of
+from h2hgcn.graph.features import is_sparse, prepare_features
+from h2hgcn.kernels.csr import sparse_matmul
+from h2hgcn.layers.inputs import FeatureLinear
+from h2hgcn.models.encoder import PoolingEncoder, batch_norm, check_counts, check_shares
+
+
+class EdgeConditionedConv(nn.Module):
+    """The mean over neighbours of ``F(w_ij) x_j`` (Simonovsky and Komodakis 2017, Eq. 1): an MLP ``F`` makes a matrix
+    of the weight of an edge.
+
+    The same as PyG's ``NNConv`` with means, but without a matrix for every edge. A sum over edges is a sum of few
+    matrices ``Θ_m``, each times a mean of the ``x_j`` with coefficients ``c_m(w_ij)``. These are either the matrices of
+    the distinct weights, of which many collections have but one, or those of the last layer of ``F``, which is linear.
+
+    Args:
+        in_width, out_width: Numbers of features of a node, before and after.
+        filter_width: Of the hidden layer of ``F``.
+        root_weight: Whether a node has a matrix of its own for itself. Otherwise it is one of its neighbours, as in the
+            paper, by a self-loop.
+    """
+
+    def __init__(self, in_width: int, out_width: int, filter_width: int = 16, root_weight: bool = True) -> None:
+        super().__init__()
+        self.in_width, self.out_width = in_width, out_width
+        self.hidden = nn.Linear(1, filter_width)
+        self.last = nn.Linear(filter_width, in_width * out_width)
+        self.root = FeatureLinear(in_width, out_width, bias=False) if root_weight else None
+
+    def reset_parameters(self) -> None:
+        for layer in (self.hidden, self.last, self.root):
+            if layer is not None:
+                layer.reset_parameters()
+
+    def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
+        """``x (n, in_width)`` to ``(n, out_width)``; ``x`` may be sparse."""
+        used = ~is_loop(adjacency) if self.root is not None else torch.ones_like(adjacency.col, dtype=torch.bool)
+        shares = _shares(adjacency, used, self.last.weight.dtype)
+        coefficients, matrices = self._terms(adjacency.weights.to(shares.dtype), used)
+        result = shares.new_zeros(adjacency.num_nodes, self.out_width) if self.root is None else self.root(x)
+        for coefficient, matrix in zip(coefficients.unbind(1), matrices.unbind(0), strict=True):
+            result = result + sparse_matmul(adjacency.with_values(shares * coefficient), _times(x, matrix))
+        return result
+
+    def _terms(self, weights: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
+        """Coefficients ``(entries, terms)`` and matrices ``(terms, in_width, out_width)``, as few as will do."""
+        distinct, which = _distinct(torch.where(used, weights, weights[used][:1].sum()).detach())
+        if len(distinct) <= self.last.in_features + 1 and not weights.requires_grad:
+            matrices = self.last(self.hidden(distinct[:, None]).relu())
+            is_that = which[:, None] == torch.arange(len(distinct), device=which.device)
+            return is_that.to(weights.dtype), self._as_matrices(matrices)
+        hidden = self.hidden(weights[:, None]).relu()
+        coefficients = torch.cat([hidden, torch.ones_like(weights)[:, None]], 1)
+        return coefficients, self._as_matrices(torch.cat([self.last.weight.mT, self.last.bias[None]]))
+
+    def _as_matrices(self, rows: Tensor) -> Tensor:
+        return rows.view(-1, self.in_width, self.out_width)
+
+
+def _shares(adjacency: Adjacency, used: Tensor, dtype: torch.dtype) -> Tensor:
+    """What each neighbour counts in the mean: one over their number, and 0 where an entry is not used."""
+    rows = rows_of(adjacency)
+    counts = torch.zeros(adjacency.num_nodes, dtype=dtype, device=rows.device).index_add(0, rows, used.to(dtype))
+    return safe_reciprocal(counts)[rows] * used
+
+
+def _distinct(weights: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct weights, and which of them each one is."""
+    if not len(weights) or bool((weights == weights[0]).all()):
+        return weights[:1], torch.zeros(len(weights), dtype=torch.long, device=weights.device)
+    distinct, which = weights.unique(return_inverse=True)
+    return distinct, which
+
+
+def _times(x: Any, matrix: Tensor) -> Tensor:
+    if is_sparse(x):
+        return prepare_features(x).to(matrix.dtype).linear(matrix.mT, None)
+    product: Tensor = x.to(matrix.dtype) @ matrix
+    return product
 
 
 class ECC(PoolingEncoder):

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool
 
-from h2hgcn.layers.adjacency import Adjacency
-from h2hgcn.layers.feature_linear import FeatureLinear
-from h2hgcn.layers.features import is_sparse, prepare_features
-from h2hgcn.models.pooling import PoolingEncoder, check_counts, check_shares
+from h2hgcn.graph.adjacency import Adjacency
+from h2hgcn.graph.features import is_sparse, prepare_features
+from h2hgcn.layers.inputs import FeatureLinear
+from h2hgcn.models.encoder import PoolingEncoder, check_counts, check_shares
 
 
 class Fingerprint(PoolingEncoder):

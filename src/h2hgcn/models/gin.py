@@ -6,11 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 
-from h2hgcn.layers.adjacency import Adjacency
-from h2hgcn.layers.feature_linear import FeatureLinear
-from h2hgcn.layers.neighbors import neighbor_sums
-from h2hgcn.layers.sparse import SparseMatrix, sparse_matmul
-from h2hgcn.models.pooling import PoolingEncoder, batch_norm, check_choice, check_counts, check_shares
+from h2hgcn.graph.adjacency import Adjacency, neighbor_sums
+from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
+from h2hgcn.layers.inputs import FeatureLinear
+from h2hgcn.models.encoder import PoolingEncoder, batch_norm, check_choice, check_counts, check_shares
 
 READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
 

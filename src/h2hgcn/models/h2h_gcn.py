@@ -10,17 +10,14 @@ from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.layers.activation import ActivationFunction
-from h2hgcn.layers.adjacency import first_rows
-from h2hgcn.layers.arguments import check_features, check_shares
-from h2hgcn.layers.features import SparseFeatures, is_sparse, prepare_features
-from h2hgcn.layers.h2h_conv import H2HConv
-from h2hgcn.layers.kernels import exp_origin_parts
-from h2hgcn.layers.node_vectors import NodeVectors, check_inputs
-from h2hgcn.layers.remembered import adjacency_of
-from h2hgcn.layers.spaces import Space
-from h2hgcn.layers.varied_conv import VariedConv, check_variant
-from h2hgcn.models.pretrained import Pretrained
+from h2hgcn.graph.adjacency import adjacency_of, first_rows
+from h2hgcn.graph.features import SparseFeatures, is_sparse, prepare_features
+from h2hgcn.kernels.activation import ActivationFunction
+from h2hgcn.kernels.convolution import exp_origin_parts
+from h2hgcn.layers.h2h_conv import H2HConv, VariedConv, check_variant
+from h2hgcn.layers.inputs import NodeVectors, check_inputs
+from h2hgcn.layers.spaces import Space, check_features, check_shares
+from h2hgcn.models.encoder import Pretrained
 
 
 class H2HGCN(Pretrained):

@@ -7,16 +7,133 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn.resolver import activation_resolver
+from torch_geometric.utils import softmax
 
-from h2hgcn.layers.adjacency import first_rows
-from h2hgcn.layers.arguments import check_features, check_manifold, check_shares, check_sizes
-from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
-from h2hgcn.layers.hgcn_conv import HGCNConv
-from h2hgcn.layers.node_vectors import vector_stem
-from h2hgcn.layers.remembered import adjacency_of
-from h2hgcn.layers.spaces import Space
-from h2hgcn.layers.tangent import points_of, unit_length
-from h2hgcn.models.pretrained import Pretrained
+from h2hgcn.geometry import lorentz
+from h2hgcn.geometry.numerics import layer_radius
+from h2hgcn.graph.adjacency import Adjacency, adjacency_of, check_neighbor_weights, first_rows
+from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
+from h2hgcn.layers.inputs import feature_dropout as dropped_features
+from h2hgcn.layers.inputs import feature_product, vector_stem
+from h2hgcn.layers.spaces import (
+    Space,
+    check_features,
+    check_manifold,
+    check_shares,
+    check_sizes,
+    points_of,
+    translated,
+    unit_length,
+)
+from h2hgcn.models.encoder import Pretrained
+
+
+def aggregate_locally(tangent: Tensor, matrix: SparseMatrix) -> Tensor:
+    """``exp_{x_i}(Σ_j w_ij log_{x_i}(x_j))`` (Chami et al. 2019, section 4.3).
+
+    Points are held as tangent vectors at the origin, and a vector is taken for each edge. Vectors longer than
+    ``layer_radius`` are shortened to it.
+    """
+    points = lorentz.exp_origin(tangent, layer_radius(tangent.dtype))
+    receivers = torch.repeat_interleave(matrix.crow.diff())
+    towards = lorentz.log(points[receivers], points[matrix.col]) * matrix.values.unsqueeze(1)
+    mean = torch.zeros_like(points).index_add(0, receivers, towards)
+    return lorentz.log_origin(lorentz.exp(points, mean))
+
+
+class TangentAttention(nn.Module):
+    """``w_ij = softmax_j(MLP(log_o(x_i) ‖ log_o(x_j)))`` (Chami et al. 2019, section 4.3), with one hidden layer.
+
+    The hidden layer is a sum of a part of the receiver and one of the sender, each worked out once for a node. An edge
+    of weight ``w`` counts as ``w`` edges.
+    """
+
+    def __init__(self, dim: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.receiver = nn.Linear(dim, dim, device=device, dtype=dtype)
+        self.sender = nn.Linear(dim, dim, bias=False, device=device, dtype=dtype)
+        self.score = nn.Linear(dim, 1, bias=False, device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for linear in (self.receiver, self.sender, self.score):
+            linear.reset_parameters()
+
+    def forward(self, tangent: Tensor, adjacency: Adjacency) -> SparseMatrix:
+        """The weights of all neighbours, which add up to 1 for each receiver."""
+        (senders, receivers), weights = adjacency.edges()
+        hidden = F.leaky_relu(self.receiver(tangent)[receivers] + self.sender(tangent)[senders])
+        scores = self.score(hidden).squeeze(1) + weights.log().to(tangent.dtype)
+        return adjacency.with_values(softmax(scores, receivers, num_nodes=adjacency.num_nodes))
+
+
+class HGCNConv(nn.Module):
+    """Transformation, bias and aggregation of points seen from the origin (Chami et al. 2019, sections 4.2 and 4.3).
+
+    The exponential and logarithmic maps at the origin that stand between two linear steps cancel each other, so they
+    are taken only around the bias and for local aggregation.
+
+    Args:
+        in_dim, out_dim: Dimensions of the manifolds.
+        neighbor_weights: ``"uniform"``, as in the authors' code, or ``"symmetric"``; attention takes their place.
+        bias, attention, local_aggregation, weight_dropout: See ``HGCN``.
+    """
+
+    def __init__(
+        self,
+        in_dim: int,
+        out_dim: int,
+        *,
+        bias: bool = True,
+        neighbor_weights: str = "uniform",
+        attention: bool = False,
+        local_aggregation: bool = False,
+        weight_dropout: float = 0.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.neighbor_weights = check_neighbor_weights(neighbor_weights)
+        self.local_aggregation = local_aggregation
+        self.weight_dropout = weight_dropout
+        self.weight = nn.Parameter(torch.empty(out_dim, in_dim, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(out_dim, device=device, dtype=dtype)) if bias else None
+        self.attention = TangentAttention(out_dim, device=device, dtype=dtype) if attention else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew. A bias of 0 would leave the curvature of the layer without a gradient."""
+        nn.init.xavier_uniform_(self.weight, gain=math.sqrt(2))
+        if self.bias is not None:
+            bound = self.weight.shape[1] ** -0.5
+            nn.init.uniform_(self.bias, -bound, bound)
+        if self.attention is not None:
+            self.attention.reset_parameters()
+
+    def forward(self, vectors: Any, adjacency: Adjacency, scale: Tensor) -> Tensor:
+        """From tangent vectors ``(n, in_dim)`` of a space to ``(n, out_dim)`` of the same space.
+
+        ``scale`` is the factor from the space's vectors to lengths at curvature -1. Vectors of the first layer, which
+        are features, may be sparse.
+        """
+        weight = F.dropout(self.weight, self.weight_dropout, self.training)
+        tangent = feature_product(vectors, weight) * scale
+        if self.bias is not None:
+            tangent = translated(tangent, self.bias * scale)
+        if self.local_aggregation:
+            return aggregate_locally(tangent, self._neighbors(tangent / scale, adjacency)) / scale
+        vectors = tangent / scale
+        return sparse_matmul(self._neighbors(vectors, adjacency), vectors)
+
+    def _neighbors(self, vectors: Tensor, adjacency: Adjacency) -> SparseMatrix:
+        if self.attention is not None:
+            matrix: SparseMatrix = self.attention(vectors, adjacency)
+            return matrix
+        return adjacency.matrix(self.neighbor_weights, vectors.dtype)
+
+    def extra_repr(self) -> str:
+        out_dim, in_dim = self.weight.shape
+        return f"{in_dim}, {out_dim}, local_aggregation={self.local_aggregation}"
 
 
 class HGCN(Pretrained):

@@ -1,24 +1,30 @@
-"""Hyperbolic graph neural networks."""
+"""Hyperbolic graph neural networks, and their Euclidean twin."""
 
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.layers.activation import resolve_activation
-from h2hgcn.layers.adjacency import first_rows
-from h2hgcn.layers.arguments import check_features, check_manifold, check_shares, check_sizes
-from h2hgcn.layers.feature_linear import FeatureLinear
-from h2hgcn.layers.feature_linear import feature_dropout as dropped_features
-from h2hgcn.layers.kernels import exp_origin_parts
-from h2hgcn.layers.node_vectors import vector_stem
-from h2hgcn.layers.remembered import adjacency_of
-from h2hgcn.layers.spaces import Space
-from h2hgcn.layers.sparse import sparse_matmul
-from h2hgcn.layers.tangent import in_coordinates, log_of_space, unit_length
-from h2hgcn.models.pretrained import Pretrained
+from h2hgcn.graph.adjacency import adjacency_of, first_rows
+from h2hgcn.kernels.activation import resolve_activation
+from h2hgcn.kernels.convolution import exp_origin_parts
+from h2hgcn.kernels.csr import sparse_matmul
+from h2hgcn.layers.inputs import FeatureLinear, vector_stem
+from h2hgcn.layers.inputs import feature_dropout as dropped_features
+from h2hgcn.layers.spaces import (
+    Space,
+    check_features,
+    check_manifold,
+    check_shares,
+    check_sizes,
+    in_coordinates,
+    log_of_space,
+    unit_length,
+)
+from h2hgcn.models.encoder import Pretrained
 
 
 class HGNN(Pretrained):
@@ -121,3 +127,90 @@ class HGNN(Pretrained):
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.dim}, manifold={self.space!r}, activation={self.activation.name!r}"
+
+
+class EuclideanGNN(Pretrained):
+    """Graph neural network of the shape of ``HGNN`` (Liu et al. 2019, the Euclidean model): ``h_i ← σ(Σ_j A_ij W
+    h_j)``.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Dimension of the space.
+        num_layers: Number of layers.
+        activation: Any activation that PyG knows by name, or None.
+        feature_dropout, dropout: Of the input features, and of the vectors between layers.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+            linear map of its features before the first layer; see ``NodeVectors``.
+        vector_dropout: Of the node vectors.
+        use_features: Whether features count; without them, the node vectors stand alone.
+    """
+
+    name = "euclidean-gnn"
+    summary = "the Euclidean twin of hgnn, of the same shape"
+    paper = "Liu et al. 2019, Hyperbolic Graph Neural Networks (the Euclidean model)"
+    space: Space = "euclidean"
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 2,
+        *,
+        activation: str | None = "leaky_relu",
+        feature_dropout: float = 0.0,
+        dropout: float = 0.0,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        use_features: bool = True,
+        num_nodes: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
+            "feature_dropout": feature_dropout, "dropout": dropout,
+            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
+            "num_nodes": num_nodes if node_vectors else None,
+        }  # fmt: skip
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
+        check_shares(feature_dropout=feature_dropout, dropout=dropout)
+        self.in_features = in_features
+        self.dim = dim
+        self.activation = activation_resolver(activation) if activation else nn.Identity()
+        self.feature_dropout = 0.0 if node_vectors else feature_dropout
+        self.stem = vector_stem(
+            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features,
+            device=device, dtype=dtype,
+        )  # fmt: skip
+        self.dropout = dropout
+        self.linears = nn.ModuleList(
+            FeatureLinear(width, dim, bias=False, device=device, dtype=dtype)
+            for width in [dim if node_vectors else in_features, *[dim] * (num_layers - 1)]
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        if self.stem is not None:
+            self.stem.reset_parameters()
+        for linear in self.linears:
+            nn.init.xavier_uniform_(linear.weight)  # type: ignore[arg-type]
+
+    def forward(
+        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
+        """Points ``(n, dim)`` of nodes with features ``x (n, in_features)``, dense or sparse."""
+        check_features(x, self.in_features)
+        adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        x = x if self.stem is None else self.stem(x, adjacency, nodes)
+        hidden: Any = dropped_features(x, self.feature_dropout, self.training)
+        for k, (linear, graph) in enumerate(zip(self.linears, adjacency.steps(len(self.linears)), strict=True)):
+            if k:
+                hidden = F.dropout(first_rows(hidden, graph), self.dropout, self.training)
+            messages = linear(hidden)
+            hidden = self.activation(sparse_matmul(graph.gcn_matrix(messages.dtype), messages))
+        return hidden
+
+    def extra_repr(self) -> str:
+        return f"{self.in_features}, {self.dim}"

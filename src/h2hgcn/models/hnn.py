@@ -1,16 +1,41 @@
-"""Hyperbolic neural networks, which know nothing of the graph."""
+"""Hyperbolic neural networks, which do not look at the graph."""
 
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.layers.curvature import Curvature
-from h2hgcn.layers.mobius_linear import MobiusLinear
-from h2hgcn.layers.spaces import Space
-from h2hgcn.layers.stack import Stack, widths
-from h2hgcn.models.pretrained import Pretrained
+from h2hgcn.geometry.translation import translated
+from h2hgcn.layers.inputs import FeatureLinear
+from h2hgcn.layers.spaces import Curvature, Space
+from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.mlp import Stack, widths
+
+
+class MobiusLinear(nn.Module):
+    """``M ⊗ x ⊕ b`` (Ganea et al. 2018, Eq. 26 and 28), between tangent vectors at the origin.
+
+    Since ``M ⊗ x = exp(M log(x))``, tangent vectors go from layer to layer: the exponential map at the end of one and
+    the logarithm at the start of the next, or of an activation, undo each other. The bias is learnt as the tangent
+    vector that leads to it, so that any optimiser serves.
+    """
+
+    def __init__(self, in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.linear = FeatureLinear(in_features, out_features, bias=False)
+        self.bias = nn.Parameter(torch.empty(out_features))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws the weights as PyTorch does those of any linear layer; the bias begins at the origin."""
+        self.linear.reset_parameters()
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Any, root_curvature: Tensor | float = 1.0) -> Tensor:
+        """``root_curvature`` is ``sqrt(c)`` of a space of curvature ``-c``, in which all vectors are measured."""
+        return translated(self.linear(x) * root_curvature, self.bias * root_curvature) / root_curvature
 
 
 class HNN(Pretrained):

@@ -1,13 +1,15 @@
 """The multi-layer perceptron, which knows nothing of the graph."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.nn.resolver import activation_resolver
 
-from h2hgcn.layers.feature_linear import FeatureLinear
-from h2hgcn.layers.spaces import Space
-from h2hgcn.layers.stack import Stack, widths
-from h2hgcn.models.pretrained import Pretrained
+from h2hgcn.layers.inputs import FeatureLinear, feature_dropout
+from h2hgcn.layers.spaces import Space, check_shares, check_sizes
+from h2hgcn.models.encoder import Pretrained
 
 
 class MLP(Pretrained):
@@ -51,3 +53,49 @@ class MLP(Pretrained):
         """Points ``(n, dim)``; the graph does not matter."""
         points: Tensor = self.stack(x)
         return points
+
+
+class Stack(nn.Module):
+    """Layers from features, dense or sparse, to vectors; the last one has no activation.
+
+    Args:
+        layers: Each is called with vectors and with whatever else the stack is called with; of a list, with its own
+            item, such as the graph that a layer works on.
+        activation: Between layers, any that PyG knows by name; None leaves it out.
+        dropout: Of what enters a layer, but for the first.
+        feature_dropout: Of the features.
+    """
+
+    def __init__(
+        self,
+        layers: Iterable[nn.Module],
+        activation: str | None = "relu",
+        dropout: float = 0.0,
+        feature_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check_shares(dropout=dropout, feature_dropout=feature_dropout)
+        self.layers = nn.ModuleList(layers)
+        self.activation = activation_resolver(activation) if activation else nn.Identity()
+        self.dropout = dropout
+        self.feature_dropout = feature_dropout
+
+    def forward(self, x: Any, *rest: Any) -> Tensor:
+        hidden = feature_dropout(x, self.feature_dropout, self.training)
+        for k, layer in enumerate(self.layers):
+            if k > 0:
+                hidden = F.dropout(self.activation(hidden), self.dropout, self.training)
+            hidden = layer(hidden, *(part[k] if isinstance(part, list) else part for part in rest))
+        assert isinstance(hidden, Tensor)
+        return hidden
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for layer in self.layers:
+            layer.reset_parameters()  # type: ignore[operator]
+
+
+def widths(in_features: int, dim: int, num_layers: int) -> list[tuple[int, int]]:
+    """Width before and after each layer; all layers after the first are ``dim`` wide."""
+    check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
+    return [(dim if k else in_features, dim) for k in range(num_layers)]

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.graph.adjacency import Adjacency
+from h2hgcn.kernels.csr import SparseMatrix
 from h2hgcn.layers.h2h_conv import H2HConv
-from h2hgcn.layers.sparse import SparseMatrix
 from h2hgcn.models.h2h_gcn import H2HGCN
 
 # Rows of a block: what is written in passing stays below some tens of megabytes.

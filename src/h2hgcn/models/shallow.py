@@ -1,12 +1,15 @@
-"""Shallow embeddings: a learnt vector for each node, whatever its features."""
+"""Shallow embeddings: a learned vector for each node, alone or mixed with its features."""
 
 from typing import Any, ClassVar, Literal
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from h2hgcn.layers.node_vectors import NodePoints, NodeTangents, NodeVectors, check_rows
-from h2hgcn.layers.spaces import Space
-from h2hgcn.models.pretrained import Pretrained
+from h2hgcn.geometry import lorentz
+from h2hgcn.geometry.numerics import layer_radius
+from h2hgcn.layers.inputs import FeatureLinear, NodePoints, NodeTangents, NodeVectors, check_rows, feature_dropout
+from h2hgcn.layers.spaces import Space, check_shares
+from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.mlp import Stack, widths
 
 
 class ShallowEncoder(Pretrained):
@@ -79,3 +82,121 @@ class ShallowHyperbolic(ShallowEncoder):
         if points == "tangent":
             self.space = "lorentz"
             self.nodes = NodeTangents(num_nodes, dim)
+
+
+class MixedEncoder(Pretrained):
+    """A learnt vector or point for each node beside its features, into an MLP."""
+
+    tasks = ("lp", "nc")
+    inductive = False
+    nodes_of: ClassVar[type[NodeVectors | NodePoints]]
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int = 2,
+        *,
+        num_nodes: int,
+        activation: str | None = "relu",
+        dropout: float = 0.0,
+        feature_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.config = {
+            "in_features": in_features, "dim": dim, "num_layers": num_layers, "num_nodes": num_nodes,
+            "activation": activation, "dropout": dropout, "feature_dropout": feature_dropout,
+        }  # fmt: skip
+        self.dim = dim
+        self.nodes = self.nodes_of(num_nodes, dim)
+        self.network = _MixingMLP(in_features, dim, num_layers, activation, dropout, feature_dropout)
+
+    def reset_parameters(self) -> None:
+        self.nodes.reset_parameters()
+        self.network.reset_parameters()
+
+
+class MixedEuclidean(MixedEncoder):
+    """A learnt Euclidean vector for each node beside its features, into an MLP (EUC-MIXED of Chami et al. 2019).
+
+    The vectors are learnt together with the MLP.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Length of the learnt vectors, and width of all layers and of the result.
+        num_layers: Number of linear layers.
+        activation, dropout, feature_dropout: See ``Stack``.
+        num_nodes: Number of nodes of the graph.
+    """
+
+    name = "euc-mixed"
+    summary = "a learnt vector for each node beside its features, into an MLP"
+    paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC-MIXED)"
+    space: Space = "euclidean"
+    nodes_of = NodeVectors
+
+    def forward(self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
+        """Points ``(num_nodes, dim)``; the graph does not matter."""
+        points: Tensor = self.network(x, self.nodes())
+        return points
+
+
+class MixedHyperbolic(MixedEncoder):
+    """A learnt point of the Poincaré ball for each node beside its features, into an MLP (HYP-MIXED of Chami et al.
+    2019).
+
+    The points enter as their tangent vectors at the origin, and are learnt together with the MLP. Its result is taken
+    for a tangent vector there, too, and mapped to the hyperboloid, so that distances are hyperbolic as in HYP.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Dimension of the ball, of the hyperboloid, and width of all layers.
+        num_layers: Number of linear layers.
+        activation, dropout, feature_dropout: See ``Stack``.
+        num_nodes: Number of nodes of the graph.
+    """
+
+    name = "hyp-mixed"
+    summary = "a learnt point of the ball for each node beside its features, into an MLP"
+    paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (HYP-MIXED)"
+    space: Space = "lorentz"
+    nodes_of = NodePoints
+    nodes: NodePoints
+
+    def forward(self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
+        """Points ``(num_nodes, dim + 1)``; the graph does not matter."""
+        tangent = self.network(x, self.nodes.tangents())
+        return lorentz.exp_origin(tangent, layer_radius(tangent.dtype))
+
+
+class _MixingMLP(nn.Module):
+    """An MLP on features beside learnt vectors. The first layer maps the two apart and adds, which is the same as to
+    map both side by side, and leaves sparse features sparse.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int,
+        activation: str | None,
+        dropout: float,
+        feature_dropout: float,
+    ) -> None:
+        super().__init__()
+        check_shares(feature_dropout=feature_dropout)
+        _, *others = widths(in_features, dim, num_layers)
+        self.of_features = FeatureLinear(in_features, dim)
+        self.of_vectors = nn.Linear(dim, dim, bias=False)
+        self.stack = Stack([nn.Identity(), *(nn.Linear(*width) for width in others)], activation, dropout)
+        self.feature_dropout = feature_dropout
+
+    def reset_parameters(self) -> None:
+        for layer in (self.of_features, self.of_vectors, *self.stack.layers[1:]):
+            layer.reset_parameters()
+
+    def forward(self, x: Any, vectors: Tensor) -> Tensor:
+        check_rows(x, len(vectors))
+        features = feature_dropout(x, self.feature_dropout, self.training)
+        hidden: Tensor = self.stack(self.of_features(features) + self.of_vectors(vectors))
+        return hidden

@@ -4,9 +4,9 @@ from typing import Any
 
 from h2hgcn.tasks.baselines import link_baselines
 from h2hgcn.tasks.embedding import Embedding
-from h2hgcn.tasks.graph_classification import GraphClassification
-from h2hgcn.tasks.link_prediction import LinkPrediction
-from h2hgcn.tasks.node_classification import NodeClassification
+from h2hgcn.tasks.graphs import GraphClassification
+from h2hgcn.tasks.links import LinkPrediction
+from h2hgcn.tasks.nodes import NodeClassification
 
 TASKS: dict[str, type[Any]] = {
     "lp": LinkPrediction,

@@ -15,7 +15,7 @@ from torch_geometric.nn.models import LabelPropagation
 
 from h2hgcn.datasets import DataError, EdgeSplit
 from h2hgcn.datasets.splits.pairs import Pairs
-from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.tasks.metrics import Metrics, Scores, auc, link_metrics
 from h2hgcn.tasks.neighborhoods import Neighborhoods, neighbor_weights, shared_neighbors, undirected_graph
 from h2hgcn.tasks.top_links import LinkScores, precision_of

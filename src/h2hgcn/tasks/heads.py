@@ -1,27 +1,184 @@
-"""What stands on an encoder: decoders that follow from its space."""
+"""Heads of encoders: decoders that follow from the space, and a logistic regression on features."""
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import global_mean_pool
 
 from h2hgcn.datasets import DataError
 from h2hgcn.geometry import lorentz
-from h2hgcn.geometry.row_pairs import squared_distances_of_rows
+from h2hgcn.kernels.distances import squared_distances_of_rows
 from h2hgcn.layers import CentroidDistance, FermiDiracDecoder
-from h2hgcn.layers.euclidean_centroids import EuclideanCentroids
+from h2hgcn.layers.decoders import EuclideanCentroids
+from h2hgcn.layers.h2h_conv import stiefel_parameter
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space, squared_distance
-from h2hgcn.layers.stiefel_parameter import stiefel_parameter
-from h2hgcn.tasks.calibration import ClassCalibration, LinkCalibration
-from h2hgcn.tasks.feature_terms import FeatureTerms
+from h2hgcn.tasks.baselines import as_matrix
+from h2hgcn.tasks.metrics import ClassCalibration, LinkCalibration, Scores
 from h2hgcn.tasks.neighborhoods import Neighborhoods, NeighborhoodTerms
 from h2hgcn.tasks.top_links import LinkScores
+
+Nodes = NDArray[np.int64]
+
+# Of the regression: the penalties that validation nodes choose from, and the products of a step that it is tried with
+# at most: about a minute.
+_CHOICES = (1.0, 10.0)
+_PRODUCTS = 1 << 28
+
+# Features of which more are 0 count as words: rows of length 1. Others are standardized.
+_MOSTLY = 0.8
+
+_FOLDS = 5  # of out-of-fold logits
+
+
+class FeatureTerms(nn.Module):
+    """Adds a logistic regression on features to the logits of classes: ``slope · log p(network) + share · log
+    p(features)``. Until it is fitted, logits stay as they are.
+    """
+
+    weights: Tensor
+    bias: Tensor
+    mix: Tensor
+    unit_rows: Tensor
+
+    def __init__(self, in_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.register_buffer("weights", torch.zeros(in_features, num_classes))
+        self.register_buffer("bias", torch.zeros(num_classes))
+        self.register_buffer("mix", torch.tensor([1.0, 0.0]))
+        self.register_buffer("unit_rows", torch.tensor(False))
+
+    @property
+    def fitted(self) -> bool:
+        return bool(self.mix[1])
+
+    def forward(self, logits: Tensor, x: Any) -> Tensor:
+        """``x`` are the features of the same nodes, as they are given."""
+        rows = _rows(as_matrix(x), bool(self.unit_rows))
+        of_features = rows @ self.weights.double().cpu().numpy() + self.bias.double().cpu().numpy()
+        added = torch.from_numpy(log_softmax(of_features, axis=1)).to(logits)
+        return self.mix[0] * logits.log_softmax(1) + self.mix[1] * added
+
+    def fit(self, logits: Scores, x: Any, y: Nodes, train: Nodes, val: Nodes) -> bool:
+        """Fits the regression on training nodes and its share on validation nodes, whose ``logits`` are given. Leaves
+        everything as it is, and says so by False, where more of these would not be classified rightly.
+        """
+        found = fit_regression(x, y, train, val, logits.shape[1])
+        if found is None:
+            return False
+        weights, bias, unit_rows = found
+        parts = np.stack([log_softmax(logits, 1), log_softmax(_rows(as_matrix(x)[val], unit_rows) @ weights + bias, 1)])
+        mix = _fitted_mix(parts, y[val])
+        before, after = ((scores.argmax(1) == y[val]).sum() for scores in (logits, np.tensordot(mix, parts, 1)))
+        if after <= before:
+            return False
+        for buffer, value in ((self.weights, weights), (self.bias, bias), (self.mix, mix)):
+            buffer.copy_(torch.from_numpy(value))
+        self.unit_rows.fill_(unit_rows)
+        return True
+
+    def out_of_fold(self, logits: Scores, x: Any, y: Nodes) -> Scores:
+        """The logits of nodes that the share was fitted on, each by one that was fitted without it."""
+        from sklearn.model_selection import KFold
+
+        rows = _rows(as_matrix(x), bool(self.unit_rows))
+        of_features = rows @ self.weights.double().cpu().numpy() + self.bias.double().cpu().numpy()
+        parts, mixed = np.stack([log_softmax(logits, 1), log_softmax(of_features, 1)]), np.empty(logits.shape)
+        for others, fold in KFold(min(_FOLDS, len(y)), shuffle=True, random_state=0).split(y):
+            mixed[fold] = np.tensordot(_fitted_mix(parts[:, others], y[others]), parts[:, fold], 1)
+        return mixed
+
+    def refit(self, x: Any, y: Nodes, train: Nodes, val: Nodes, final: Nodes) -> None:
+        """Fits the regression again on ``final`` nodes; its penalty and its share stay what validation nodes chose."""
+        found = fit_regression(x, y, train, val, self.weights.shape[1], final)
+        assert found is not None  # or it would not have been fitted
+        self.weights.copy_(torch.from_numpy(found[0]))
+        self.bias.copy_(torch.from_numpy(found[1]))
+
+
+def _fitted_mix(parts: NDArray[np.float64], y: Nodes) -> NDArray[np.float64]:
+    """The factors of the network and of the features ``(2, nodes, classes)`` that have the lowest log loss."""
+
+    def loss(mix: NDArray[np.float64]) -> float:
+        return -float(log_softmax(np.tensordot(mix, parts, 1), 1)[np.arange(len(y)), y].mean())
+
+    found: NDArray[np.float64] = minimize(loss, np.array([1.0, 0.5]), method="L-BFGS-B", bounds=[(0, None)] * 2).x
+    return found
+
+
+def fit_regression(
+    x: Any, y: Nodes, train: Nodes, val: Nodes, num_classes: int, final: Nodes | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], bool] | None:
+    """Weights ``(features, classes)`` and bias of a logistic regression on training nodes, with the penalty that is
+    best on validation nodes, and whether rows are to have length 1; None where it would take too long. With ``final``
+    nodes, the weights are those of a regression on these, with that penalty.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression  # takes a while, and serves this alone
+    from sklearn.preprocessing import StandardScaler
+
+    matrix = as_matrix(x)
+    size = matrix.nnz if sp.issparse(matrix) else matrix.size
+    if size * num_classes > _PRODUCTS:
+        return None
+    unit_rows = sp.issparse(matrix) or float((matrix[train] == 0).mean()) > _MOSTLY
+    others = _rows(matrix[val], unit_rows)
+
+    def fitted(choice: float, nodes: Nodes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        rows = _rows(matrix[nodes], unit_rows)
+        scaler = StandardScaler(with_mean=not unit_rows, with_std=not unit_rows).fit(rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = LogisticRegression(C=choice, max_iter=200).fit(scaler.transform(rows), y[nodes])
+        weights, bias = _for_all_classes(model, num_classes)
+        if not unit_rows:
+            weights = weights / scaler.scale_[:, None]
+            bias = bias - scaler.mean_ @ weights
+        return weights, bias
+
+    def loss(weights: NDArray[np.float64], bias: NDArray[np.float64]) -> float:
+        return -float(log_softmax(others @ weights + bias, 1)[np.arange(len(val)), y[val]].mean())
+
+    found = {choice: fitted(choice, train) for choice in _CHOICES}
+    best = min(_CHOICES, key=lambda choice: loss(*found[choice]))
+    return *(found[best] if final is None else fitted(best, final)), unit_rows
+
+
+def regression_classes(x: Any, y: Nodes, train: Nodes, val: Nodes, nodes: Nodes, num_classes: int) -> Nodes:
+    """The classes that features alone give to some nodes."""
+    found = fit_regression(x, y, train, val, num_classes)
+    if found is None:
+        raise DataError("the features are too many for it")
+    weights, bias, unit_rows = found
+    classes: Nodes = (_rows(as_matrix(x)[nodes], unit_rows) @ weights + bias).argmax(1)
+    return classes
+
+
+def _for_all_classes(model: Any, num_classes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of two classes there is one row of weights; classes without a training node get none at all."""
+    rows, bias = model.coef_, model.intercept_
+    if len(model.classes_) == 2:
+        rows, bias = np.vstack([-rows, rows]) / 2, np.concatenate([-bias, bias]) / 2
+    weights, biases = np.zeros((rows.shape[1], num_classes)), np.full(num_classes, -30.0)
+    weights[:, model.classes_], biases[model.classes_] = rows.T, bias
+    return weights, biases
+
+
+def _rows(matrix: Any, unit_rows: bool) -> Any:
+    """Rows in double precision, of length 1 if that is wanted."""
+    from sklearn.preprocessing import normalize
+
+    return normalize(matrix.astype(np.float64)) if unit_rows else matrix.astype(np.float64)
+
 
 Classifier = Literal["centroids", "linear"]
 Pooling = Literal["mean", "sum"]

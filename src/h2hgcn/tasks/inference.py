@@ -7,18 +7,13 @@ import torch
 from torch import Tensor
 
 from h2hgcn.datasets import DataError
+from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.layers.adjacency import Adjacency
+from h2hgcn.tasks.base import Model, ScaledFeatures, all_points, check_edges, edge_weight_of, listed, node_features
 from h2hgcn.tasks.baselines import as_matrix
-from h2hgcn.tasks.edges import check_edges, edge_weight_of
-from h2hgcn.tasks.encoding import all_points
-from h2hgcn.tasks.features import listed, node_features
-from h2hgcn.tasks.graph_batches import GraphBatch, batch_of, essence
-from h2hgcn.tasks.graph_classification import graph_logits, graph_points
+from h2hgcn.tasks.graphs import GraphBatch, batch_of, essence, graph_logits, graph_points
 from h2hgcn.tasks.heads import ClassHead, LinkHead, NodeHead
 from h2hgcn.tasks.neighborhoods import Neighborhoods
-from h2hgcn.tasks.problem import Model
-from h2hgcn.tasks.scaling import ScaledFeatures
 
 
 @torch.no_grad()

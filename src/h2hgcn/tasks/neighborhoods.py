@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor, nn
 
-from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.datasets.splits.pairs import Pairs, contains
+from h2hgcn.jit import compiled, run_on_rows
 from h2hgcn.tasks.metrics import Scores, auc
 
 _SHARED = 3  # features of a pair: common neighbors, Adamic-Adar, resource allocation

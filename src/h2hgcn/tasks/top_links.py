@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.datasets import EdgeSplit
 from h2hgcn.datasets.splits.pairs import Pairs, PairSpace, contains, distinct_pairs
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
-from h2hgcn.geometry.row_pairs import squared_distances_of_rows
+from h2hgcn.jit import compiled, run_on_rows
+from h2hgcn.kernels.distances import squared_distances_of_rows
 from h2hgcn.layers.spaces import Space, as_lorentz
 from h2hgcn.tasks.metrics import Metrics, Scores
 from h2hgcn.tasks.neighborhoods import Neighborhoods, shared_neighbors

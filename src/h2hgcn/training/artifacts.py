@@ -1,9 +1,12 @@
 """What is written of a run for people and other programs: the embedding and the report."""
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -11,11 +14,15 @@ from h2hgcn.datasets.conventions import UNLABELLED
 from h2hgcn.datasets.graph_file import is_graph
 from h2hgcn.datasets.splits.nodes import node_labels
 from h2hgcn.embeddings import project_to_disk, write_embeddings, write_report
-from h2hgcn.embeddings.coordinates import Coordinates, check_coordinates
+from h2hgcn.embeddings.coordinates import Coordinates, Points, check_coordinates
+from h2hgcn.embeddings.streams import stream_embeddings
 from h2hgcn.errors import DataError
 from h2hgcn.layers.spaces import check_space
-from h2hgcn.training.description import class_names
-from h2hgcn.training.node_names import NodeNames
+from h2hgcn.models.row_blocks import Allocate, Progress, can_go_by_blocks, point_blocks
+from h2hgcn.tasks.base import all_points
+from h2hgcn.tasks.inference import encoder_inputs
+from h2hgcn.training.building import class_names
+from h2hgcn.training.names import NodeNames
 
 if TYPE_CHECKING:
     from h2hgcn.training.run import Run
@@ -120,3 +127,57 @@ def _candidates(candidates: list[dict[str, Any]]) -> dict[str, str]:
         one["name"]: f"failed: {one['failed']}" if "failed" in one else f"{one['score']:.4f} ({one['epochs']} epochs)"
         for one in candidates
     }
+
+
+def stream_points(
+    run: "Run", other: Any, path: Path, coordinates: str | None = None, progress: Progress = lambda done, total: None
+) -> int:
+    """Writes the points of the run's nodes, or of an ``other`` graph's, to a Parquet or NPY file; returns their number.
+
+    Of memory it takes the edges and a block of rows; models whose layers cannot be taken apart take all points.
+    """
+    graph = run.data if other is None else other
+    ids = NodeNames(graph).ids
+    space = coordinates_of(run.model.encoder)
+    stream_embeddings(
+        path, _blocks(run, other, path.parent, progress), ids, labels_of(run, graph), coordinates, space=space
+    )
+    return len(ids)
+
+
+@torch.no_grad()
+def _blocks(run: "Run", other: Any, folder: Path, progress: Progress) -> Iterator[Points]:
+    model, nodes = run.model, None
+    if other is None:
+        problem: Any = run.problem
+        features, adjacency = problem.features, problem.adjacency
+    else:
+        run.check_fits(other)
+        nodes = run.known_nodes(other)
+        features, adjacency = encoder_inputs(model, other, run.task.name, run.config["facts"]["in_features"])
+    with run.threads(adjacency.num_nodes):
+        if not can_go_by_blocks(model.encoder):
+            yield all_points(model, features, adjacency, nodes).cpu().numpy()
+            return
+        encoder: Any = model.encoder
+        allocate = _room_in_files(folder, encoder.log_curvature) if run.device.type == "cpu" else None
+        found = point_blocks(
+            encoder,
+            lambda rows: features.rows(model.scaling, rows),
+            adjacency,
+            nodes=nodes,
+            allocate=allocate,
+            progress=progress,
+        )
+        yield from (part.cpu().numpy() for _, part in found)
+
+
+def _room_in_files(folder: Path, like: Tensor) -> Allocate:
+    """Layers in files without a name, which are gone with their arrays."""
+    dtype = torch.empty(0, dtype=like.dtype).numpy().dtype
+
+    def allocate(rows: int, width: int) -> Tensor:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            return torch.from_numpy(np.memmap(file, dtype, "w+", shape=(rows, width)))
+
+    return allocate

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from h2hgcn.errors import DataError
-from h2hgcn.layers.node_vectors import node_vectors_of
-from h2hgcn.layers.renumbered import SCATTERED
-from h2hgcn.tasks.problem import Problem
-from h2hgcn.tasks.sampling import Sampling
-from h2hgcn.training.ranks import ALONE, Ranks
+from h2hgcn.graph.large import SCATTERED
+from h2hgcn.layers.inputs import node_vectors_of
+from h2hgcn.tasks.base import Problem, Sampling
+from h2hgcn.training.distributed import ALONE, Ranks
 from h2hgcn.training.settings import ALL_NEIGHBORS, TrainingSettings
 
 # "auto" samples graphs that are larger than these: entries of the adjacency, and numbers of the embedding. Not by what

@@ -1,20 +1,27 @@
-"""From whatever a caller calls a model to one that can be trained."""
+"""Models from what a caller names, and a run in plain values, as config.toml has it, and back."""
 
 import inspect
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
 from typing import Any
 
 import torch
 from torch import nn
 
+from h2hgcn.datasets.graph_file import fingerprint, is_graph
 from h2hgcn.errors import DataError
-from h2hgcn.layers.node_vectors import node_vectors_of
+from h2hgcn.layers.inputs import node_vectors_of
 from h2hgcn.layers.spaces import check_space
-from h2hgcn.models import H2HGCN
-from h2hgcn.tasks.problem import Model, Problem
-from h2hgcn.training.seeds import torch_seeded
-from h2hgcn.training.settings import TrainingSettings
+from h2hgcn.models import ENCODERS, H2HGCN, Pretrained
+from h2hgcn.models.encoder import FACTS, PLACEMENT
+from h2hgcn.options import checked_options, option_types, plain_options, suggestion
+from h2hgcn.tasks import TASKS
+from h2hgcn.tasks.base import Model, Problem
+from h2hgcn.training.folder import FORMAT
+from h2hgcn.training.settings import TrainingSettings, torch_seeded
 
 # Called with the number of features and, if it has such an argument, of nodes: `num_nodes`.
 EncoderFactory = Callable[..., nn.Module]
@@ -74,3 +81,94 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
+
+
+_PACKAGES = ("h2hgcn", "torch", "torch-geometric", "geoopt", "numpy", "scipy")
+
+
+def describe(
+    task: Any,
+    encoder: nn.Module,
+    settings: TrainingSettings,
+    seed: int,
+    problem: Any,
+    data: Any,
+    source: dict[str, Any],
+) -> dict[str, Any]:
+    """Everything needed to run it again, as TOML can hold it."""
+    facts = {"in_features": problem.in_features}
+    if getattr(encoder, "config", {}).get("num_nodes") is not None:
+        facts["num_nodes"] = problem.num_nodes
+    if problem.num_classes is not None:
+        facts |= {"num_classes": problem.num_classes, "classes": class_names(data, problem.num_classes)}
+    if not is_graph(data) and getattr(data, "feature_names", None) is not None:
+        facts["feature_names"] = list(data.feature_names)  # a collection is not in the folder, new graphs need them
+    return {
+        "format": FORMAT,
+        "seed": seed,
+        "data": {**_as_toml(source), "fingerprint": fingerprint(data)},
+        "task": {"name": task.name, **plain_options(asdict(task))},
+        "model": describe_encoder(encoder),
+        "training": plain_options(asdict(settings)),
+        "facts": facts,
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
+    }
+
+
+def describe_encoder(encoder: nn.Module) -> dict[str, Any]:
+    """The name and the options of an encoder; of one that has something of the user's own, the name alone."""
+    if not isinstance(encoder, Pretrained) or type(encoder) not in ENCODERS.values() or not encoder.is_plain():
+        return {"name": type(encoder).__name__, "own": True}
+    config = plain_options(encoder.plain_config())
+    return {"name": encoder.name, **{name: value for name, value in config.items() if name not in FACTS}}
+
+
+def _as_toml(source: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value if isinstance(value, str | bool | int | float) else str(value)
+        for name, value in plain_options(source).items()
+    }
+
+
+def class_names(data: Any, num_classes: int) -> list[str]:
+    """The names of the classes as the labels came, or their numbers."""
+    names = getattr(data, "label_names", None)
+    if names is None:
+        return [str(k) for k in range(num_classes)]
+    if len(names) < num_classes:
+        raise DataError(f"label_names has {len(names)} names for {num_classes} classes; name each of them, or none")
+    return [str(name) for name in names]
+
+
+def task_from(section: dict[str, Any], where: str = "[task]") -> Any:
+    """A task from its section."""
+    options = dict(section)
+    name = options.pop("name", None)
+    if name not in TASKS:
+        raise DataError(f"{where} name={name!r} is not a task; {suggestion(str(name), TASKS)}")
+    return TASKS[name](**checked_options(options, option_types(TASKS[name]), where))
+
+
+def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable[..., Pretrained]:
+    """What makes an encoder for a number of features and, if it asks for that, of nodes, from its section."""
+    options = dict(section)
+    name = options.pop("name", None)
+    if options.get("own"):
+        raise DataError(f"the model {name} has something of your own; pass what makes it as model= to load the run")
+    if name not in ENCODERS:
+        raise DataError(f"{where} name={name!r} is not a model; {suggestion(str(name), ENCODERS)}")
+    kind = ENCODERS[name]
+    checked = checked_options(options, option_types(kind, (*PLACEMENT, *FACTS)), where)
+
+    def build(in_features: int, num_nodes: int | None = None) -> Pretrained:
+        facts = {"num_nodes": num_nodes} if "num_nodes" in option_types(kind) else {}
+        try:
+            return kind(in_features, **checked, **facts)
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{where} {error}") from error
+
+    return build
+
+
+def settings_from(section: dict[str, Any], where: str = "[training]") -> TrainingSettings:
+    return TrainingSettings(**checked_options(section, option_types(TrainingSettings), where))

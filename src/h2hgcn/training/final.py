@@ -11,14 +11,13 @@ import torch
 from torch import nn
 
 from h2hgcn.errors import DataError
-from h2hgcn.tasks.problem import Model, Problem
+from h2hgcn.tasks.base import Model, Problem
 from h2hgcn.training.batching import plan_batches
-from h2hgcn.training.building import EncoderFactory
-from h2hgcn.training.description import encoder_factory, settings_from
+from h2hgcn.training.building import EncoderFactory, encoder_factory, settings_from
+from h2hgcn.training.checkpoint import weights_of
 from h2hgcn.training.folder import SETTINGS, RunFolder
 from h2hgcn.training.result_warnings import serious_warnings
 from h2hgcn.training.settings import TrainingSettings
-from h2hgcn.training.state import weights_of
 
 if TYPE_CHECKING:
     from h2hgcn.training.run import Run

@@ -16,27 +16,23 @@ from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.datasets.splits.splits import check_seed
 from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
-from h2hgcn.layers.node_vectors import node_vectors_of
-from h2hgcn.tasks.problem import Model, Problem, Task
+from h2hgcn.layers.inputs import node_vectors_of
+from h2hgcn.tasks.base import Model, Problem, Task
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.batching import plan_batches
-from h2hgcn.training.building import EncoderFactory, build_model
-from h2hgcn.training.description import describe
+from h2hgcn.training.building import EncoderFactory, build_model, describe
+from h2hgcn.training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from h2hgcn.training.distributed import Ranks, joined_ranks
 from h2hgcn.training.final import origin_of, result_of_origin, take_over
 from h2hgcn.training.folder import RunFolder, metrics_line
 from h2hgcn.training.kept_memory import kept_memory
 from h2hgcn.training.loading import load_run
-from h2hgcn.training.loop import EpochReport, evaluate, is_over, train
-from h2hgcn.training.node_names import NodeNames
+from h2hgcn.training.loop import EpochReport, TensorBoardCurves, check_tensorboard, evaluate, is_over, train
+from h2hgcn.training.names import NodeNames
 from h2hgcn.training.optimizers import build_optimizer_of
-from h2hgcn.training.ranks import Ranks, joined_ranks
 from h2hgcn.training.result_warnings import warnings_about
 from h2hgcn.training.run import Run
-from h2hgcn.training.seeds import torch_seeded
-from h2hgcn.training.settings import TrainingSettings
-from h2hgcn.training.state import TrainingState, load_checkpoint, save_checkpoint
-from h2hgcn.training.tensorboard import TensorBoardCurves, check_tensorboard
-from h2hgcn.training.threads import limited_threads, one_at_a_time
+from h2hgcn.training.settings import TrainingSettings, limited_threads, one_at_a_time, torch_seeded
 
 
 @one_at_a_time()

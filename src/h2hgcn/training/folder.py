@@ -1,9 +1,9 @@
-"""The folder of a run: who may write to it, what it holds, and what is never lost."""
+"""The folder of a run: its files, its lock, and how it is resumed."""
 
 import json
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from errno import EDQUOT, EIO, ENOSPC, ESTALE
 from pathlib import Path
@@ -12,11 +12,37 @@ from typing import Any, BinaryIO
 import tomli_w
 from filelock import FileLock, Timeout
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DamagedRunError, DataError, DataWarning, PlaceError
-from h2hgcn.models.pretrained import read_config
+from h2hgcn.files import atomic_write
+from h2hgcn.models import ENCODERS
+from h2hgcn.models.encoder import read_config
+from h2hgcn.options import default_options, plain_options
 from h2hgcn.tasks import TASKS
-from h2hgcn.training.older_runs import completed
+from h2hgcn.training.settings import TrainingSettings
+
+
+def completed(config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with the options that it does not know yet, at their defaults, or at what was done without them
+    (``earlier`` of a task).
+    """
+    sections: dict[str, Callable[..., Any] | None] = {
+        "task": TASKS.get(_name(config, "task")),
+        "model": ENCODERS.get(_name(config, "model")),
+        "training": TrainingSettings,
+    }
+    filled = dict(config)
+    for section, target in sections.items():
+        if target is not None and isinstance(config.get(section), dict):
+            missing = default_options(target).keys() - config[section].keys()
+            defaults = plain_options(default_options(target)) | getattr(target, "earlier", {})
+            filled[section] = config[section] | {name: defaults[name] for name in sorted(missing)}
+    return filled
+
+
+def _name(config: dict[str, Any], section: str) -> str:
+    options = config.get(section)
+    return str(options.get("name")) if isinstance(options, dict) else ""
+
 
 # Raised when the meaning of a file changes.
 FORMAT = 1

@@ -9,14 +9,12 @@ from torch import nn
 from h2hgcn.datasets.graph_file import fingerprint, load_saved_graph
 from h2hgcn.datasets.graph_list import as_collection
 from h2hgcn.errors import DataError
-from h2hgcn.tasks.problem import Model
-from h2hgcn.tensor_files import Weights, load_weights, read_tensors
-from h2hgcn.training.building import make_encoder
-from h2hgcn.training.description import encoder_factory, settings_from, task_from
-from h2hgcn.training.folder import SETTINGS, RunFolder, difference
-from h2hgcn.training.older_runs import completed
+from h2hgcn.files import Weights, load_weights, read_tensors
+from h2hgcn.tasks.base import Model
+from h2hgcn.training.building import encoder_factory, make_encoder, settings_from, task_from
+from h2hgcn.training.folder import SETTINGS, RunFolder, completed, difference
 from h2hgcn.training.run import Run
-from h2hgcn.training.seeds import torch_seeded
+from h2hgcn.training.settings import torch_seeded
 
 
 def load_run(

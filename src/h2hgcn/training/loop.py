@@ -1,24 +1,25 @@
-"""The loop: epochs, validation, the choice of the best, and what to say when numbers go bad."""
+"""The training loop: epochs, validation, the choice of the best epoch, non-finite numbers."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
-from h2hgcn.errors import NonFiniteError
-from h2hgcn.tasks.problem import Metrics, Model, Problem
+from h2hgcn.errors import DataError, NonFiniteError
+from h2hgcn.tasks.base import Model, Problem
+from h2hgcn.tasks.metrics import Metrics
+from h2hgcn.training.checkpoint import TrainingState
+from h2hgcn.training.distributed import ALONE, Ranks
 from h2hgcn.training.kept_memory import give_back
 from h2hgcn.training.optimizers import StiefelOptimizer
-from h2hgcn.training.ranks import ALONE, Ranks
-from h2hgcn.training.seeds import epoch_random, torch_seeded
-from h2hgcn.training.settings import TrainingSettings
-from h2hgcn.training.state import TrainingState
+from h2hgcn.training.settings import TrainingSettings, epoch_random, torch_seeded
 
 
 class NonFiniteLossError(NonFiniteError):
@@ -190,3 +191,32 @@ def _filled(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 _ADVICE = "try a lower lr, clip_norm=1, scaling='standard' for the features, or dtype='float64'"
+
+
+def check_tensorboard(folder: Any) -> None:
+    """Raises if curves are asked for that cannot be written."""
+    if folder is None:
+        raise DataError("TensorBoard's files go to the folder of the run; pass folder=")
+    try:
+        import torch.utils.tensorboard  # noqa: F401
+    except ImportError:
+        raise DataError("TensorBoard is not installed; pip install 'h2hgcn[tensorboard]', or leave it out") from None
+
+
+class TensorBoardCurves:
+    """Writes the loss and the validation metrics of every epoch."""
+
+    def __init__(self, folder: Path, first_epoch: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        # what a killed run wrote beyond its last checkpoint is written again
+        self._writer = SummaryWriter(str(folder), purge_step=first_epoch)
+
+    def add(self, report: EpochReport) -> None:
+        values = {"train/loss": report.loss, "train/lr": report.lr}
+        values |= {f"{report.part}/{name}": value for name, value in (report.val or {}).items()}
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, report.epoch)
+
+    def close(self) -> None:
+        self._writer.close()

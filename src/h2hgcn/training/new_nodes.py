@@ -23,9 +23,8 @@ from h2hgcn.datasets.own.node_values import NodeValues, and_more
 from h2hgcn.datasets.own.tables import Ids, shown
 from h2hgcn.datasets.splits.pairs import contains
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.tasks.features import check_same_columns, listed
-from h2hgcn.tasks.problem import Problem
-from h2hgcn.training.node_names import NodeNames
+from h2hgcn.tasks.base import Problem, check_same_columns, listed
+from h2hgcn.training.names import NodeNames
 from h2hgcn.training.run import Run, reached_from
 
 # What a joined graph has from that of the run, beside edges, features and labels.

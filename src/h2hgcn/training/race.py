@@ -6,16 +6,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DamagedRunError, NonFiniteError
-from h2hgcn.tasks.problem import Task
+from h2hgcn.files import atomic_write
+from h2hgcn.tasks.base import Task
 from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import EncoderFactory, build_model
+from h2hgcn.training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from h2hgcn.training.loop import is_over, train
 from h2hgcn.training.optimizers import build_optimizer_of
-from h2hgcn.training.settings import TrainingSettings
-from h2hgcn.training.state import TrainingState, load_checkpoint, save_checkpoint
-from h2hgcn.training.threads import limited_threads, one_at_a_time
+from h2hgcn.training.settings import TrainingSettings, limited_threads, one_at_a_time
 
 # What a candidate may fail with, the first that fits.
 FAILURES = (NonFiniteError, MemoryError, RuntimeError, ValueError)

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.datasets.splits.pairs import PairSpace, distinct_pairs
 from h2hgcn.embeddings.link_index import (
     POPULAR,
@@ -27,12 +26,13 @@ from h2hgcn.embeddings.link_index import (
 from h2hgcn.embeddings.many_links import Search, measured_recall, recommend_many
 from h2hgcn.embeddings.neighbors import as_links, check_count
 from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.files import atomic_write
 from h2hgcn.layers.spaces import check_space
 from h2hgcn.tasks.heads import LinkSearch
 from h2hgcn.tasks.neighborhoods import HUB
 from h2hgcn.tasks.top_links import BestPairs, LinkScores, best_pairs, highest
 from h2hgcn.training.artifacts import coordinates_of
-from h2hgcn.training.node_names import NodeNames
+from h2hgcn.training.names import NodeNames
 from h2hgcn.training.run import Run
 
 # Nodes from which on an index is the default, and up to which exact search takes the place of one that misses much.

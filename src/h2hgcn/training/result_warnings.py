@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from h2hgcn.layers.spaces import check_space, squared_distance
-from h2hgcn.tasks.calibration import FEWEST
+from h2hgcn.tasks.metrics import FEWEST
 
 if TYPE_CHECKING:
     from h2hgcn.training.run import Run

@@ -19,8 +19,9 @@ from h2hgcn.embeddings import recommend_links
 from h2hgcn.embeddings.coordinates import convert
 from h2hgcn.embeddings.neighbors import Direction, Rank, as_links, check_direction
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.layers.node_vectors import node_vectors_of
-from h2hgcn.tasks.features import check_same_columns
+from h2hgcn.files import write_tensors
+from h2hgcn.layers.inputs import node_vectors_of
+from h2hgcn.tasks.base import Model, Problem, check_same_columns
 from h2hgcn.tasks.heads import LinkHead
 from h2hgcn.tasks.inference import (
     class_probabilities,
@@ -30,17 +31,13 @@ from h2hgcn.tasks.inference import (
     link_probabilities,
 )
 from h2hgcn.tasks.neighborhoods import Neighborhoods
-from h2hgcn.tasks.problem import Model, Problem
-from h2hgcn.tensor_files import write_tensors
 from h2hgcn.training.artifacts import coordinates_of, ids_of, labels_of, write_points, write_report_of
-from h2hgcn.training.building import EncoderFactory
-from h2hgcn.training.chosen_graphs import chosen_graphs
-from h2hgcn.training.description import settings_from
+from h2hgcn.training.building import EncoderFactory, settings_from
+from h2hgcn.training.checkpoint import weights_of
 from h2hgcn.training.folder import RunFolder, metrics_line
 from h2hgcn.training.loop import evaluate
-from h2hgcn.training.node_names import NodeNames
-from h2hgcn.training.state import weights_of
-from h2hgcn.training.threads import limited_threads
+from h2hgcn.training.names import NodeNames, chosen_graphs
+from h2hgcn.training.settings import limited_threads
 
 if TYPE_CHECKING:
     import pandas

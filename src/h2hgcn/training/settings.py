@@ -1,10 +1,14 @@
-"""How a model is trained."""
+"""How a model is trained: settings, seeds and threads."""
 
 import math
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 
 from h2hgcn.errors import DataError
@@ -148,3 +152,59 @@ def _own(device: str) -> torch.device:
         f"LOCAL_RANK={text}, with {count} GPUs here: each process needs its own; start torchrun with "
         f"--nproc-per-node {count}, or train with --set training.device=cpu"
     )
+
+
+def _sequence(seed: int, epoch: int | None) -> np.random.SeedSequence:
+    """Of the weights, or of an epoch; keys, since ``[seed, 0]`` as the seed would be the same as ``[seed]``."""
+    return np.random.SeedSequence(seed, spawn_key=(0,) if epoch is None else (1, epoch))
+
+
+def epoch_random(seed: int, epoch: int) -> np.random.RandomState:
+    """What batches are drawn with in an epoch."""
+    return np.random.RandomState(_sequence(seed, epoch).generate_state(4))
+
+
+@contextmanager
+def torch_seeded(seed: int, epoch: int | None = None, device: torch.device | None = None) -> Iterator[None]:
+    """Within, PyTorch draws (weights, or dropout in an epoch) from the seed; the caller's own state is left alone."""
+    number = int(_sequence(seed, epoch).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    on_cuda = device is not None and device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_cuda else []):
+        torch.default_generator.manual_seed(number)
+        if on_cuda:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(number)
+        elif device is not None and device.type == "mps":
+            torch.mps.manual_seed(number)
+        yield
+
+
+# Numbers of an embedding from which on a second thread pays (benchmarks/training.py --threads 2).
+_LARGE = 1 << 19
+
+# A run may come from a larger machine; more threads than these only wait for each other.
+_THREADS_A_PROCESSOR = 4
+
+
+# PyTorch's generator, default dtype and number of threads are those of the whole process.
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Within, no other thread trains: a seed decides only if nobody else draws."""
+    with _LOCK:
+        yield
+
+
+@contextmanager
+def limited_threads(wanted: int | None, size: int) -> Iterator[None]:
+    """Within, PyTorch has as many threads as are wanted, or else as an embedding of so many numbers is worth."""
+    before = torch.get_num_threads()
+    if wanted is None:
+        wanted = before if size >= _LARGE else 1
+    torch.set_num_threads(min(wanted, _THREADS_A_PROCESSOR * (os.cpu_count() or 1)))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled
 from h2hgcn.datasets.inspection.simple_graph import SimpleGraph, simple_graph_of
+from h2hgcn.jit import compiled
 
 
 def bridge_share(edge_index: Any, num_nodes: int) -> float:

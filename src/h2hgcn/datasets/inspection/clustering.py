@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled
 from h2hgcn.datasets.inspection.simple_graph import SimpleGraph
+from h2hgcn.jit import compiled
 
 # Pairs of neighbors looked at when triangles are counted, at a few nanoseconds each.
 COUNTING_BUDGET = 1_000_000_000

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled
 from h2hgcn.datasets.inspection.blocks import blocks, induced
 from h2hgcn.datasets.inspection.distances import walk
 from h2hgcn.datasets.inspection.simple_graph import SimpleGraph
+from h2hgcn.jit import compiled
 
 # Distances and pairs of a block take up to 30 bytes for every two of its nodes: 0.5 GB here.
 LARGEST_BLOCK = 4_000

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled, run_on_rows
 from h2hgcn.datasets.inspection.simple_graph import SimpleGraph
+from h2hgcn.jit import compiled, run_on_rows
 
 # One bit of a word for every source.
 _WORD = 64

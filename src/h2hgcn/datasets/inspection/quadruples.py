@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled
+from h2hgcn.jit import compiled
 
 MOST_QUADRUPLES = 1_000_000
 

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
-from h2hgcn.compiled import compiled
 from h2hgcn.datasets.edge_arrays import edge_ends
+from h2hgcn.jit import compiled
 
 
 class SimpleGraph(NamedTuple):

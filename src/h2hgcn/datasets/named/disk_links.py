@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled, inlined, run_on_rows
+from h2hgcn.jit import compiled, inlined, run_on_rows
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.errors import DataError
+from h2hgcn.files import atomic_write
 
 _TIMEOUT_SECONDS = 30
 _CHUNK = 1 << 18

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled
-from h2hgcn.splitmix import random_below, random_uniform
+from h2hgcn.jit import compiled, random_below, random_uniform
 
 Adjacency = NDArray[np.uint8]
 

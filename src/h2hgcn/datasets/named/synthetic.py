@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.datasets.named.collection import GraphCollection
 from h2hgcn.datasets.named.download import sha256_of
 from h2hgcn.datasets.named.random_graphs import (
@@ -36,7 +35,8 @@ from h2hgcn.datasets.named.random_graphs import (
     unpack_edges,
     watts_strogatz,
 )  # fmt: skip
-from h2hgcn.splitmix import random_below, random_state, random_uniform
+from h2hgcn.files import atomic_write
+from h2hgcn.jit import random_below, random_state, random_uniform
 
 KINDS = ("erdos-renyi", "watts-strogatz", "barabasi-albert")
 MAX_DEGREE = 1000

@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.utils import coalesce, remove_self_loops
 
-from h2hgcn.atomic import atomic_write
 from h2hgcn.datasets.folders import cache_folder
 from h2hgcn.datasets.named.collection import FlatCollection
 from h2hgcn.datasets.named.origins import TU_FACTS, TUFacts, tu_files
 from h2hgcn.errors import DataError
+from h2hgcn.files import atomic_write
 
 # Raised when the form of the processed copies changes.
 _VERSION = 1

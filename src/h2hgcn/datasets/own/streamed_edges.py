@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled
 from h2hgcn.datasets.own.streamed_ids import Codes, StreamedIds
 from h2hgcn.datasets.own.streams import TableStream, single_numbers
 from h2hgcn.errors import DataError
+from h2hgcn.jit import compiled
 
 # Numbers that are looked at together.
 _BLOCK = 1 << 22

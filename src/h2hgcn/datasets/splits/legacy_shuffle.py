@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled
+from h2hgcn.jit import compiled
 
 _CHUNK = 1 << 20
 _LARGEST = 2**32 - 1  # beyond it NumPy draws 64 bits at a time

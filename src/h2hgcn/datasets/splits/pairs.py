@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.compiled import compiled
 from h2hgcn.errors import DataError
+from h2hgcn.jit import compiled
 
 Pairs = NDArray[np.int64]
 Ranks = NDArray[np.int64]

@@ -16,7 +16,7 @@ from h2hgcn.errors import DataError
 from h2hgcn.experiments.sections import Sections, merged, read_toml
 from h2hgcn.experiments.shared_settings import SPLIT
 from h2hgcn.models import ENCODERS
-from h2hgcn.models.pretrained import FACTS, PLACEMENT
+from h2hgcn.models.encoder import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, option_types, suggestion
 from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings

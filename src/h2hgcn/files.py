@@ -1,0 +1,108 @@
+"""Files that are written whole or not at all, and tensors in safetensors files."""
+
+import glob
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from h2hgcn.errors import DamagedRunError, DataError
+
+# No writer takes so long; what is older was left by one that was killed. Process numbers would not tell: they mean
+# something else on another machine, or in another container, that shares the folder.
+_ABANDONED_SECONDS = 24 * 3600
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file that takes the name ``path`` only when all was written and reached the disk; a link stays one."""
+    if path.is_symlink():
+        path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_remains(path)
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        _sync_folder(path.parent)
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(part)):
+            error.filename = str(path)  # the name that the caller knows
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """The new name reaches the disk, too, on systems where one can say so of a folder; the file itself is safe."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _remove_remains(path: Path) -> None:
+    """Deletes what was left by writers of this file that were killed."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        try:
+            if time.time() - part.stat().st_mtime > _ABANDONED_SECONDS:
+                part.unlink()
+        except FileNotFoundError:  # another one was quicker
+            continue
+
+
+Weights = dict[str, Tensor]
+
+
+def write_tensors(path: Path, tensors: Weights, about: dict[str, Any]) -> None:
+    """Writes a file, whole or not at all."""
+    # copies, since tensors that share memory are refused
+    own = {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+    data = safetensors.torch.save(own, {"h2hgcn": json.dumps(about)})
+    with atomic_write(path) as file:
+        file.write(data)
+
+
+def read_tensors(path: Path, advice: str = "restore it from a copy") -> tuple[Weights, dict[str, Any]]:
+    """What ``write_tensors`` wrote. ``advice`` is what to do if the file is damaged or not there."""
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            about = json.loads((file.metadata() or {})["h2hgcn"])
+            # copies in PyTorch's own memory: products depend to the last bit on where their numbers begin
+            return {name: file.get_tensor(name).clone() for name in file.keys()}, about  # noqa: SIM118  # no mapping
+    except FileNotFoundError:
+        raise DamagedRunError(f"{path} is not there; {advice}") from None
+    except (safetensors.SafetensorError, OSError, KeyError, ValueError) as error:
+        raise DamagedRunError(f"{path} is damaged or was not written by h2hgcn ({error}); {advice}") from error
+
+
+def load_weights(module: nn.Module, weights: Weights, where: str) -> None:
+    """Gives a module its weights, if they are of such a one; ``where`` they came from is named in errors."""
+    wanted = {name: tuple(value.shape) for name, value in module.state_dict().items()}
+    given = {name: tuple(value.shape) for name, value in weights.items()}
+    for name in (*wanted, *given):
+        if wanted.get(name) != given.get(name):
+            raise DataError(
+                f"{where} does not fit the model: {name} has the shape {given.get(name)} there and {wanted.get(name)} "
+                "in the model (None is for a part that it does not have)"
+            )
+    module.load_state_dict(weights)
+
+
+def part_of(tensors: Weights, prefix: str) -> Weights:
+    """The tensors whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

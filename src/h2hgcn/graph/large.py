@@ -1,0 +1,245 @@
+"""Graphs that are large: nodes reordered for locality, compact patterns, and blocks of many graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from h2hgcn.graph.adjacency import Adjacency
+from h2hgcn.jit import compiled, run_on_rows
+from h2hgcn.kernels.csr import SparseMatrix, transpose_pattern
+
+# Nodes from which on points are in no cache, so that it matters where they lie.
+SCATTERED = 1 << 18
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class RenumberedAdjacency(Adjacency):
+    """Row ``k`` is that of ``nodes[k]``, a node of the graph as it was given, whose row is ``places[node]``."""
+
+    nodes: Tensor
+    places: Tensor
+
+    def to(self, device: torch.device | str) -> Adjacency:
+        if torch.device(device) == self.device:
+            return self
+        return RenumberedAdjacency(
+            self.crow.to(device), self.col.to(device), self.weights.to(device),
+            self.transpose_crow.to(device), self.transpose_col.to(device), self.transpose_order.to(device),
+            nodes=self.nodes, places=self.places,
+        )  # fmt: skip
+
+
+def renumbered(adjacency: Adjacency, like: RenumberedAdjacency | None = None) -> RenumberedAdjacency:
+    """An adjacency on the CPU in an order that brings neighbours together (Cuthill and McKee 1969), or in that of
+    another graph of the same nodes.
+    """
+    nodes = _close_order(adjacency) if like is None else like.nodes
+    places = torch.empty_like(nodes)
+    places[nodes] = torch.arange(len(nodes))
+    crow = torch.cat([adjacency.crow[:1], adjacency.crow.diff()[nodes].cumsum(0)]).int()
+    col, weights = torch.empty_like(adjacency.col), torch.empty_like(adjacency.weights)
+    arrays = (adjacency.crow, adjacency.col, adjacency.weights, nodes, places, crow, col, weights)
+    width = 1 + len(col) // max(len(nodes), 1) * 8
+    run_on_rows(_move_rows, (len(nodes), width), *(array.numpy() for array in arrays))
+    return RenumberedAdjacency(crow, col, weights, *transpose_pattern(crow, col), nodes=nodes, places=places)
+
+
+def _close_order(adjacency: Adjacency) -> Tensor:
+    """Node after node, the neighbours that were not seen yet, those of low degree first; from a node of low degree in
+    each component.
+
+    SciPy's ``reverse_cuthill_mckee`` sorts the neighbours of a node in quadratic time, which takes minutes for a hub.
+    """
+    degrees = adjacency.crow.diff() + adjacency.transpose_crow.diff()
+    starts = degrees.argsort(stable=True)
+    order = np.empty(adjacency.num_nodes, np.int64)
+    _walk(
+        adjacency.crow.numpy(), adjacency.col.numpy(),
+        adjacency.transpose_crow.numpy(), adjacency.transpose_col.numpy(), degrees.numpy(), starts.numpy(), order,
+    )  # fmt: skip
+    return torch.from_numpy(order)
+
+
+@compiled
+def _walk(crow: Any, col: Any, other_crow: Any, other_col: Any, degrees: Any, starts: Any, order: Any) -> None:
+    seen = np.zeros(len(order), np.bool_)
+    done, count = 0, 0
+    for start in starts:
+        if seen[start]:
+            continue
+        seen[start], order[count], count = True, start, count + 1
+        while done < count:
+            node, first, done = order[done], count, done + 1
+            for neighbor in col[crow[node] : crow[node + 1]]:
+                if not seen[neighbor]:
+                    seen[neighbor], order[count], count = True, neighbor, count + 1
+            for neighbor in other_col[other_crow[node] : other_crow[node + 1]]:
+                if not seen[neighbor]:
+                    seen[neighbor], order[count], count = True, neighbor, count + 1
+            if count > first + 1:
+                new = order[first:count].copy()
+                order[first:count] = new[np.argsort(degrees[new], kind="mergesort")]
+
+
+@compiled
+def _move_rows(
+    first: int, last: int, old_crow: Any, old_col: Any, old_weights: Any, nodes: Any, places: Any,
+    crow: Any, col: Any, weights: Any,
+) -> None:  # fmt: skip
+    for row in range(first, last):
+        start, end = old_crow[nodes[row]], old_crow[nodes[row] + 1]
+        moved = places[old_col[start:end]]
+        order = np.argsort(moved)
+        for k in range(end - start):
+            col[crow[row] + k] = moved[order[k]]
+            weights[crow[row] + k] = old_weights[start + order[k]]
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """The row pointers and columns of one graph, self-loops included, the columns in as few bytes as they need."""
+
+    crow: NDArray[np.int32]
+    col: NDArray[np.integer[Any]]
+
+    @property
+    def num_bytes(self) -> int:
+        return self.crow.nbytes + self.col.nbytes
+
+
+def pattern_of(adjacency: Adjacency) -> Pattern | None:
+    """The pattern of a graph on the CPU that is undirected and has no weights; None of others."""
+    same_transpose = adjacency.crow.equal(adjacency.transpose_crow) and adjacency.col.equal(adjacency.transpose_col)
+    if not same_transpose or not adjacency.unweighted:
+        return None
+    narrow = np.uint16 if adjacency.num_nodes <= 1 << 16 else np.int32
+    return Pattern(adjacency.crow.numpy(), adjacency.col.numpy().astype(narrow))
+
+
+class PatternAdjacency(Adjacency):
+    """An adjacency that makes its weights when somebody asks for them."""
+
+    def __init__(self, crow: Tensor, col: Tensor) -> None:
+        vars(self).update(crow=crow, col=col, transpose_crow=crow, transpose_col=col, _matrices={}, _edges={})
+
+    def to(self, device: torch.device | str) -> Adjacency:
+        if torch.device(device) == self.device:
+            return self
+        return Adjacency(
+            self.crow, self.col, self.weights, self.transpose_crow, self.transpose_col, self.transpose_order
+        ).to(device)
+
+    @cached_property
+    def weights(self) -> Tensor:
+        return torch.ones(len(self.col), dtype=torch.float64)
+
+    @cached_property
+    def transpose_order(self) -> Tensor:
+        return transpose_pattern(self.crow, self.col)[2]
+
+    @cached_property
+    def unweighted(self) -> bool:
+        return True
+
+    def kept_matrix(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
+        if kind not in ("symmetric", "uniform", "gcn"):
+            return super().kept_matrix(kind, dtype)
+        if (kind, dtype) not in self._matrices:
+            with torch.inference_mode(False):
+                self._matrices[kind, dtype] = self._product_matrix(kind, dtype)
+        return self._matrices[kind, dtype]
+
+    def _product_matrix(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
+        """Every weight is a number of its row times one of its column."""
+        degrees = self.crow.diff().to(dtype)
+        if kind == "uniform":
+            of_row, of_column = 1 / degrees, torch.ones_like(degrees)
+        else:
+            of_row = of_column = 1 / degrees.sqrt()
+        if kind == "symmetric":
+            of_row = torch.empty_like(degrees)
+            self._run(_invert_sums, of_column, of_row)
+        values, transposed = degrees.new_empty(len(self.col)), degrees.new_empty(len(self.col))
+        self._run(_multiply, of_row, of_column, values)
+        self._run(_multiply, of_column, of_row, transposed)
+        return SparseMatrix(self.crow, self.col, values, self.crow, self.col, transposed)
+
+    def _run(self, loop: Callable[..., None], *arguments: Tensor) -> None:
+        shape = (self.num_nodes, 1 + len(self.col) // max(self.num_nodes, 1))
+        run_on_rows(loop, shape, *(part.numpy() for part in (self.crow, self.col, *arguments)))
+
+
+def joined_patterns(patterns: Sequence[Pattern]) -> tuple[PatternAdjacency, Tensor]:
+    """Graphs side by side, and the graph of each node."""
+    sizes = np.array([len(pattern.crow) - 1 for pattern in patterns])
+    lengths = np.array([len(pattern.col) for pattern in patterns])
+    crow, col = np.zeros(sizes.sum() + 1, np.int32), np.empty(lengths.sum(), np.int32)
+    node = entry = 0
+    for pattern, size, length in zip(patterns, sizes, lengths, strict=True):
+        np.add(pattern.crow[1:], entry, out=crow[node + 1 : node + size + 1], casting="unsafe")
+        np.add(pattern.col, node, out=col[entry : entry + length], casting="unsafe")
+        node, entry = node + size, entry + length
+    graph_of_node = torch.arange(len(patterns)).repeat_interleave(torch.from_numpy(sizes))
+    return PatternAdjacency(torch.from_numpy(crow), torch.from_numpy(col)), graph_of_node
+
+
+@compiled
+def _invert_sums(first: int, last: int, crow: Any, col: Any, of_column: Any, inverses: Any) -> None:
+    for row in range(first, last):
+        total = 0.0
+        for entry in range(crow[row], crow[row + 1]):
+            total += of_column[col[entry]]
+        inverses[row] = 1 / total
+
+
+@compiled
+def _multiply(first: int, last: int, crow: Any, col: Any, of_row: Any, of_column: Any, values: Any) -> None:
+    for row in range(first, last):
+        for entry in range(crow[row], crow[row + 1]):
+            values[entry] = of_row[row] * of_column[col[entry]]
+
+
+class BlockDiagonal:
+    """Graphs side by side: the nodes of graph ``k`` are the rows ``bounds[k]`` to ``bounds[k + 1]``."""
+
+    def __init__(self, adjacency: Adjacency, bounds: Tensor) -> None:
+        self.adjacency = adjacency
+        self.bounds = bounds
+        self.lengths = adjacency.crow.diff()
+        self.transpose_lengths = adjacency.transpose_crow.diff()
+
+    def take(self, graphs: Tensor) -> tuple[Adjacency, Tensor, Tensor]:
+        """The adjacency of some graphs, in this order; the rows of their nodes; and the graph of each node."""
+        whole = self.adjacency
+        first, last = self.bounds[graphs], self.bounds[graphs + 1]
+        counts = last - first
+        nodes, shift = _ranges(first, counts)
+        # a block has as many entries as its transpose, so both begin at the same place
+        first_entry = whole.crow[first].long()
+        entry_counts = whole.crow[last].long() - first_entry
+        entries, entry_shift = _ranges(first_entry, entry_counts)
+        node_shift = shift.repeat_interleave(entry_counts).int()
+        adjacency = Adjacency(
+            _pointers(self.lengths[nodes]), whole.col[entries] + node_shift, whole.weights[entries],
+            _pointers(self.transpose_lengths[nodes]), whole.transpose_col[entries] + node_shift,
+            whole.transpose_order[entries] + entry_shift.repeat_interleave(entry_counts).int(),
+        )  # fmt: skip
+        return adjacency, nodes, torch.arange(len(graphs)).repeat_interleave(counts)
+
+
+def _ranges(first: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """The numbers of all ranges, one after the other, and how far each range moves by that."""
+    shift = counts.cumsum(0) - counts - first
+    return torch.arange(int(counts.sum())) - shift.repeat_interleave(counts), shift
+
+
+def _pointers(lengths: Tensor) -> Tensor:
+    return torch.cat([lengths.new_zeros(1), lengths.cumsum(0, dtype=lengths.dtype)])

@@ -1,0 +1,144 @@
+"""Numba: compiled loops over rows on PyTorch's number of threads, and random numbers for them."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+import torch
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+# Below this many numbers a thread costs more than it saves.
+_GRAIN = 1 << 16
+
+# Sums may be taken in any order, as every BLAS does; NaN and infinity keep their meaning.
+_FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
+
+_pool: ThreadPoolExecutor | None = None
+
+
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+
+def compiled(function: Loop) -> Loop:
+    """Compiles a loop when it is first called, and keeps the code on disk where it can."""
+    return _compiled(function, {})
+
+
+def inlined(function: Loop) -> Loop:
+    """What compiled loops call: becomes a part of each of them.
+
+    A function of its own would be compiled once by itself and once with its caller, maybe to other instructions, which
+    round differently; and which of the two is called depends on whether the caller has just been compiled or was read
+    from disk. So a run would not end as it did the first time.
+    """
+    return _compiled(function, {"forceinline": True})
+
+
+def _compiled(function: Loop, more: dict[str, Any]) -> Loop:
+    options = {"nogil": True, "error_model": "numpy", "fastmath": _FASTMATH, **more}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the package's folder nor the user's cache can be written
+        return numba.njit(**options)(function)
+
+
+def run_on_rows(loop: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> None:
+    """Calls ``loop(first, last, *arguments)`` for all rows of an array of this shape."""
+    rows, width = shape
+    threads = min(torch.get_num_threads(), max(rows * width // _GRAIN, 1), max(rows, 1))
+    if threads == 1:
+        loop(0, rows, *arguments)
+        return
+    bounds = [rows * i // threads for i in range(threads + 1)]
+    parts = [_threads().submit(loop, first, last, *arguments) for first, last in pairwise(bounds[1:])]
+    loop(0, bounds[1], *arguments)
+    for part in parts:
+        part.result()
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="h2hgcn")
+    return _pool
+
+
+def _forget_threads() -> None:
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)  # threads do not come along
+
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_11, _27, _30, _31, _32 = (np.uint64(bits) for bits in (11, 27, 30, 31, 32))
+
+
+@inlined
+def random_word(state: Any) -> Any:
+    """The next 64 random bits."""
+    state[0] += _STEP
+    word = state[0]
+    word = (word ^ (word >> _30)) * _FIRST_FACTOR
+    word = (word ^ (word >> _27)) * _SECOND_FACTOR
+    return word ^ (word >> _31)
+
+
+@compiled
+def random_state(*seeds: int) -> Any:
+    """The state of a stream of its own for every choice of numbers."""
+    state = np.zeros(1, np.uint64)
+    for seed in seeds:
+        state[0] = random_word(state) ^ np.uint64(seed)
+    state[0] = random_word(state)
+    return state
+
+
+@inlined
+def random_below(bound: int, state: Any) -> int:
+    """An integer from 0 to ``bound - 1``; for bounds of a few thousand its bias is a millionth."""
+    return np.int64(((random_word(state) >> _32) * np.uint64(bound)) >> _32)  # type: ignore[return-value]
+
+
+@inlined
+def random_uniform(state: Any) -> float:
+    """A number in [0, 1), a multiple of 2⁻⁵³."""
+    return np.float64(random_word(state) >> _11) * 2.0**-53
+
+
+# Bytes: what a cache fetches at once.
+_LINE = 64
+
+
+@inlined
+def prefetch_row(array: Any, row: int) -> None:
+    """Asks for all of ``array[row]``, of two dimensions, rows contiguous."""
+    for column in range(0, array.shape[1], _LINE // array.itemsize):
+        _prefetch(array, row, column)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _prefetch(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
+    """Asks for the line of cache that holds an element, for reading, by LLVM's ``llvm.prefetch``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = signature.args[0]
+        struct = context.make_array(kind)(context, builder, arguments[0])
+        element = cgutils.get_item_pointer(context, builder, kind, struct, list(arguments[1:]), wraparound=False)
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), shape)
+        reading, keep, data = 0, 3, 1
+        builder.call(function, [builder.bitcast(element, pointer), number(reading), number(keep), number(data)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate

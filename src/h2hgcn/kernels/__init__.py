@@ -1,0 +1,1 @@
+"""The hot formulas, fast on a CPU."""

@@ -1,0 +1,388 @@
+"""Sparse matrices in CSR form: products, row sums, and edges as sorted entries."""
+
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch_geometric.utils import coalesce
+
+from h2hgcn.geometry.numerics import full_precision
+from h2hgcn.jit import compiled, inlined, run_on_rows
+
+
+class _Parts(NamedTuple):
+    crow: Tensor
+    col: Tensor
+    values: Tensor
+    transpose_crow: Tensor
+    transpose_col: Tensor
+    transpose_values: Tensor
+
+
+class SparseMatrix(_Parts):
+    """A matrix in CSR form and its transpose, as plain tensors."""
+
+    @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """The same memory as NumPy arrays, which compiled loops take; on the CPU."""
+        return tuple(part.detach().contiguous().numpy() for part in self)
+
+
+def is_differentiated(x: Tensor) -> bool:
+    """Whether somebody wants derivatives by ``x``, backward or forward; compiled loops know of neither."""
+    return x.requires_grad or forward_ad.unpack_dual(x).tangent is not None
+
+
+def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
+    """CSR row pointers (int32, which the products want) from the row of every entry."""
+    counts = torch.bincount(sorted_rows, minlength=size)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
+
+
+def transpose_pattern(crow: Tensor, col: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Row pointers and columns of the transpose of a square matrix, and which entry each of its entries was.
+
+    The loop counts where PyTorch would sort, and begins at once, which for small matrices SciPy's does not.
+    """
+    pointers, columns = crow.cpu().numpy(), col.cpu().numpy()
+    parts = _counted(pointers, columns), np.empty_like(columns), np.empty_like(columns)
+    run_on_rows(_transpose, (len(pointers) - 1, 1 + len(columns) // len(pointers)), pointers, columns, *parts)
+    transpose_crow, transpose_col, order = (torch.from_numpy(part).to(crow.device) for part in parts)
+    return transpose_crow, transpose_col, order
+
+
+@compiled
+def _counted(crow: Any, col: Any) -> Any:
+    """Row pointers of the transpose."""
+    pointers = np.zeros(len(crow), np.int32)
+    for entry in range(len(col)):
+        pointers[col[entry] + 1] += 1
+    for row in range(len(crow) - 1):
+        pointers[row + 1] += pointers[row]
+    return pointers
+
+
+@compiled
+def _transpose(first: int, last: int, crow: Any, col: Any, pointers: Any, rows: Any, order: Any) -> None:
+    """The rows ``first`` to ``last`` of the transpose; each thread looks at all entries, and writes few."""
+    places = pointers[first:last].copy()
+    for row in range(len(crow) - 1):
+        for entry in range(crow[row], crow[row + 1]):
+            column = col[entry]
+            if first <= column < last:
+                place = places[column - first]
+                rows[place], order[place] = row, entry
+                places[column - first] = place + 1
+
+
+def row_sums(crow: Tensor, values: Tensor) -> Tensor:
+    """The sum of each row; in a loop on the CPU, where PyTorch would first list the row of each entry."""
+    if not values.is_cpu or is_differentiated(values):
+        return values.new_zeros(len(crow) - 1).index_add(0, torch.repeat_interleave(crow.diff()), values)
+    sums = values.new_empty(len(crow) - 1)
+    shape = (len(sums), 1 + len(values) // max(len(sums), 1))
+    run_on_rows(_add_rows, shape, crow.numpy(), values.detach().numpy(), sums.numpy())
+    return sums
+
+
+@compiled
+def _add_rows(first: int, last: int, crow: Any, values: Any, sums: Any) -> None:
+    for i in range(first, last):
+        total = 0.0
+        for entry in range(crow[i], crow[i + 1]):
+            total += values[entry]
+        sums[i] = total
+
+
+def divide_by_row_sums(crow: Tensor, values: Tensor) -> Tensor:
+    """Divides the entries of each row by their sum, in place; on the CPU."""
+    run_on_rows(_divide_rows, (len(crow) - 1, 1 + len(values) // max(len(crow) - 1, 1)), crow.numpy(), values.numpy())
+    return values
+
+
+def row_shares(crow: Tensor, col: Tensor, weights: Tensor, by_degrees: bool) -> Tensor:
+    """Weights divided by the sum of their row, and before that, if ``by_degrees``, by the root of the sum of the row of
+    their column; on the CPU.
+    """
+    shares = weights.detach().clone()
+    if by_degrees:
+        scale = 1 / row_sums(crow, weights.detach()).sqrt()
+        run_on_rows(_scale_columns, (len(col), 1), col.numpy(), scale.numpy(), shares.numpy())
+    return divide_by_row_sums(crow, shares)
+
+
+@compiled
+def _scale_columns(first: int, last: int, col: Any, scale: Any, values: Any) -> None:
+    for entry in range(first, last):
+        values[entry] *= scale[col[entry]]
+
+
+@compiled
+def _divide_rows(first: int, last: int, crow: Any, values: Any) -> None:
+    for i in range(first, last):
+        row = values[crow[i] : crow[i + 1]]
+        total = 0.0
+        for entry in range(len(row)):
+            total += np.float64(row[entry])
+        for entry in range(len(row)):
+            row[entry] /= total
+
+
+# An operator of its own, so that torch.compile, which does not know CSR tensors, sees plain ones.
+_library = torch.library.Library("h2hgcn", "DEF")
+_library.define("csr_matmul(Tensor crow, Tensor col, Tensor values, Tensor dense) -> Tensor")
+
+
+# FBGEMM's weighted embedding sum is the same product, and in float32 twice as fast as MKL's
+# (benchmarks/sparse_products.py).
+_HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines
+
+# What loops are compiled for.
+_LOOPED = (torch.float32, torch.float64)
+
+
+def csr_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+    """What ``csr_matmul`` does, for those that nobody traces: the way through PyTorch's dispatcher takes time."""
+    if _HAS_FBGEMM and dense.dtype == torch.float32 and dense.dim() == 2 and dense.is_cpu and dense.numel():
+        return torch._embedding_bag_forward_only(dense.contiguous(), col, crow, False, 0, False, values, True)[0]
+    if dense.dim() == 1 and dense.is_cpu and dense.dtype in _LOOPED:
+        return _vector_product(crow, col, values, dense)
+    matrix = torch.sparse_csr_tensor(crow, col, values, (len(crow) - 1, len(dense)), check_invariants=False)
+    with full_precision(dense):
+        return matrix @ dense
+
+
+def _vector_product(crow: Tensor, col: Tensor, values: Tensor, vector: Tensor) -> Tensor:
+    """A tensor of PyTorch's CSR kind costs more to make than to multiply where the vector is short."""
+    sums = torch.empty(len(crow) - 1, dtype=vector.dtype)
+    _sum_in_loop([x.detach().contiguous().numpy() for x in (crow, col, values)], vector, sums)
+    return sums
+
+
+def vector_product(
+    matrix: SparseMatrix, vector: Tensor, *, transposed: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """``csr_product`` with a matrix that is kept, whose arrays are at hand."""
+    if not vector.is_cpu:
+        crow, col, values = matrix[3:] if transposed else matrix[:3]
+        product = csr_product(crow, col, values, vector)
+        return product if out is None else out.copy_(product)
+    arrays = matrix.arrays[3:] if transposed else matrix.arrays[:3]
+    sums = vector.new_empty(len(arrays[0]) - 1) if out is None else out
+    _sum_in_loop(arrays, vector, sums)
+    return sums
+
+
+def _sum_in_loop(matrix: Sequence[Any], vector: Tensor, sums: Tensor) -> None:
+    arrays = vector.detach().contiguous().numpy(), sums.numpy()
+    run_on_rows(_sum_rows, (sums.shape[0], 1 + len(matrix[1]) // max(sums.shape[0], 1)), *matrix, *arrays)
+
+
+@compiled
+def _sum_rows(first: int, last: int, crow: Any, col: Any, values: Any, vector: Any, sums: Any) -> None:
+    for i in range(first, last):
+        total = 0.0
+        for entry in range(crow[i], crow[i + 1]):
+            total += np.float64(values[entry]) * np.float64(vector[col[entry]])
+        sums[i] = total
+
+
+def _csr_matmul_shape(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+    return dense.new_empty((crow.shape[0] - 1, *dense.shape[1:]))
+
+
+_library.impl("csr_matmul", csr_product, "CompositeExplicitAutograd")
+torch.library.register_fake("h2hgcn::csr_matmul", _csr_matmul_shape, lib=_library)
+
+with warnings.catch_warnings():  # PyTorch says once in a process that CSR is in beta; its users cannot act on that
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
+
+csr_matmul = torch.ops.h2hgcn.csr_matmul
+
+
+def sparse_matmul(matrix: SparseMatrix, dense: Tensor) -> Tensor:
+    """``matrix @ dense`` for a vector or a matrix, with gradients to ``dense`` and to the values."""
+    crow, col, values, transpose_crow, transpose_col, transpose_values = matrix
+    product: Tensor = _SparseProduct.apply(  # type: ignore[no-untyped-call]
+        values, dense, crow, col, transpose_values, transpose_crow, transpose_col
+    )
+    return product
+
+
+class _SparseProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        values: Tensor,
+        dense: Tensor,
+        crow: Tensor,
+        col: Tensor,
+        transpose_values: Tensor,
+        transpose_crow: Tensor,
+        transpose_col: Tensor,
+    ) -> Tensor:
+        ctx.save_for_backward(values, dense, crow, col, transpose_values, transpose_crow, transpose_col)
+        product: Tensor = csr_matmul(crow, col, values, dense)
+        return product
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        values, dense, crow, col, transpose_values, transpose_crow, transpose_col = ctx.saved_tensors
+        grad_values = grad_dense = None
+        if ctx.needs_input_grad[0]:
+            rows = torch.repeat_interleave(crow.diff())
+            products = grad[rows] * dense[col]
+            grad_values = products.sum(-1) if dense.dim() == 2 else products
+        if ctx.needs_input_grad[1]:
+            grad_dense = _SparseProduct.apply(  # type: ignore[no-untyped-call]
+                transpose_values, grad, transpose_crow, transpose_col, values, crow, col
+            )
+        return grad_values, grad_dense, None, None, None, None, None
+
+
+# Row pointers are int32, which the products want.
+_MOST = 2**31 - 1
+
+
+def sorted_entries(rows: Tensor, columns: Tensor, weights: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """CSR row pointers and columns (int32) and weights of a square matrix of this size.
+
+    Weights of repeated entries are added up; a node without a self-loop gets one of weight 1.
+    """
+    if not rows.is_cpu or is_differentiated(weights):
+        return _by_sorting(rows, columns, weights, size)
+    row, column, weight = (part.contiguous().numpy() for part in (rows, columns, weights))
+    crow, col, sums = _arranged(row, column, weight, size)
+    if len(col) > _MOST:
+        raise ValueError(f"the graph has {len(col):,} entries, self-loops included; there may be {_MOST:,}")
+    return torch.from_numpy(crow.astype(np.int32)), torch.from_numpy(col), torch.from_numpy(sums)
+
+
+def _by_sorting(rows: Tensor, columns: Tensor, weights: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """With PyTorch's operations, which know devices and gradients."""
+    index = torch.stack([rows, columns])
+    is_loop = index[0] == index[1]
+    missing = torch.ones(size, dtype=torch.bool, device=index.device)
+    missing[index[0][is_loop]] = False
+    nodes = missing.nonzero().squeeze(1)
+    index = torch.cat([index, nodes.expand(2, -1)], dim=1)
+    index, weights = coalesce(index, torch.cat([weights, weights.new_ones(len(nodes))]), size)
+    return row_pointers(index[0], size), index[1].int(), weights
+
+
+@compiled
+def _arranged(rows: Any, columns: Any, weights: Any, size: int) -> Any:
+    if _are_sorted(rows, columns):
+        return _with_loops(rows, columns, weights, size)
+    if _are_sorted(columns, rows):  # as in PyG, whose edges are sorted by where they come from
+        return _transposed(*_with_loops(columns, rows, weights, size))
+    return _count_entries(rows, columns, weights, size)
+
+
+@inlined
+def _are_sorted(rows: Any, columns: Any) -> Any:
+    """Whether entries come by rows, in each by columns, none of them twice."""
+    for entry in range(1, len(rows)):
+        step = rows[entry] - rows[entry - 1]
+        if step < 0 or (step == 0 and columns[entry] <= columns[entry - 1]):
+            return False
+    return True
+
+
+@inlined
+def _transposed(crow: Any, col: Any, values: Any) -> Any:
+    pointers, columns, moved = np.zeros_like(crow), np.empty_like(col), np.empty_like(values)
+    for entry in range(len(col)):
+        pointers[col[entry] + 1] += 1
+    for row in range(len(crow) - 1):
+        pointers[row + 1] += pointers[row]
+    free = pointers[:-1].copy()
+    for row in range(len(crow) - 1):
+        for entry in range(crow[row], crow[row + 1]):
+            place = free[col[entry]]
+            columns[place], moved[place] = row, values[entry]
+            free[col[entry]] = place + 1
+    return pointers, columns, moved
+
+
+@inlined
+def _with_loops(rows: Any, columns: Any, weights: Any, size: int) -> Any:
+    """For entries that are sorted, each once."""
+    most = len(rows) + size
+    crow, col, sums = np.zeros(size + 1, np.int64), np.empty(most, np.int32), np.empty(most, weights.dtype)
+    entry = kept = 0
+    for row in range(size):
+        needs_loop = True
+        while entry < len(rows) and rows[entry] == row:
+            if needs_loop and columns[entry] >= row:
+                needs_loop = False
+                if columns[entry] > row:
+                    col[kept], sums[kept] = row, 1.0
+                    kept += 1
+            col[kept], sums[kept] = columns[entry], weights[entry]
+            kept += 1
+            entry += 1
+        if needs_loop:
+            col[kept], sums[kept] = row, 1.0
+            kept += 1
+        crow[row + 1] = kept
+    return crow, col[:kept], sums[:kept]
+
+
+@inlined
+def _count_entries(rows: Any, columns: Any, weights: Any, size: int) -> Any:
+    has_loop = np.zeros(size, np.bool_)
+    starts, crow = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
+    for entry in range(len(rows)):
+        starts[columns[entry] + 1] += 1
+        crow[rows[entry] + 1] += 1
+        if rows[entry] == columns[entry]:
+            has_loop[rows[entry]] = True
+    for node in range(size):
+        if not has_loop[node]:
+            starts[node + 1] += 1
+            crow[node + 1] += 1
+        starts[node + 1] += starts[node]
+        crow[node + 1] += crow[node]
+    total = starts[size]
+    # by columns, each in the order of the entries
+    row_of, weight_of, free = np.empty(total, np.int32), np.empty(total, weights.dtype), starts[:-1].copy()
+    for entry in range(len(rows)):
+        place = free[columns[entry]]
+        row_of[place], weight_of[place] = rows[entry], weights[entry]
+        free[columns[entry]] = place + 1
+    for node in range(size):
+        if not has_loop[node]:
+            row_of[free[node]], weight_of[free[node]] = node, 1.0
+    # by rows, where columns then come in their order, equal ones one after the other
+    col, sums, ends = np.empty(total, np.int32), np.empty(total, weights.dtype), crow[:-1].copy()
+    for column in range(size):
+        for place in range(starts[column], starts[column + 1]):
+            row = row_of[place]
+            last = ends[row] - 1
+            if last >= crow[row] and col[last] == column:
+                sums[last] += weight_of[place]
+            else:
+                col[last + 1], sums[last + 1] = column, weight_of[place]
+                ends[row] += 1
+    return _without_gaps(crow, col, sums, ends)
+
+
+@inlined
+def _without_gaps(crow: Any, col: Any, sums: Any, ends: Any) -> Any:
+    """Closes the gaps that repeated entries left at the ends of their rows."""
+    kept = 0
+    for row in range(len(ends)):
+        first = crow[row]
+        crow[row] = kept
+        for entry in range(first, ends[row]):
+            col[kept], sums[kept] = col[entry], sums[entry]
+            kept += 1
+    crow[len(ends)] = kept
+    return crow, col[:kept], sums[:kept]

@@ -1,0 +1,231 @@
+"""Inputs of encoders: a linear layer for dense or sparse features, and learned node vectors."""
+
+from typing import Any
+
+import geoopt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from h2hgcn.geometry import lorentz, poincare
+from h2hgcn.graph.adjacency import Adjacency
+from h2hgcn.graph.features import SparseFeatures, is_sparse, prepare_features
+from h2hgcn.layers.spaces import check_shares, check_sizes
+
+
+class FeatureLinear(nn.Linear):
+    """``nn.Linear`` for features ``(n, in_features)`` that may be a sparse matrix of torch or SciPy."""
+
+    def forward(self, x: Any) -> Tensor:
+        shape = tuple(x.shape)
+        if not shape or shape[-1] != self.in_features:
+            raise ValueError(
+                f"x has shape {shape}, but the encoder was made for {self.in_features} features; pass one row of "
+                f"{self.in_features} numbers for each node, or make an encoder with in_features={shape[-1]}"
+            )
+        return feature_product(x, self.weight, self.bias)
+
+
+def feature_product(x: Any, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``F.linear`` for features ``(n, in_features)`` that may be a sparse matrix of torch or SciPy."""
+    if is_sparse(x):
+        return prepare_features(x).to(weight.dtype).linear(weight, bias)
+    return F.linear(x.to(weight.dtype), weight, bias)
+
+
+def feature_dropout(x: Any, p: float, training: bool) -> Tensor | SparseFeatures:
+    """Dropout of features, of whose zeros a sparse matrix has none to drop."""
+    return prepare_features(x).dropout(p, training) if is_sparse(x) else F.dropout(x, p, training)
+
+
+def dense_features(x: Any) -> Tensor:
+    """Features as a dense tensor, for layers that take nothing else."""
+    return prepare_features(x).to_dense() if is_sparse(x) else x
+
+
+# Each coordinate starts within this distance of 0 (Nickel and Kiela 2017, section 3.1).
+_START = 1e-3
+
+# Near the origin, but with points far enough apart for their first gradients to differ.
+_TANGENT_START = 0.1
+
+
+class NodeVectors(nn.Module):
+    """A learned Euclidean vector for each node of one graph, of length about 1 at the start.
+
+    Args:
+        num_nodes, dim: Shape of the table of vectors.
+        dropout: Dropout of the vectors' entries.
+
+    ``sparse_gradients`` is set during sampled training: the gradient then has rows for the nodes of a batch only.
+    """
+
+    def __init__(
+        self,
+        num_nodes: int | None,
+        dim: int,
+        dropout: float = 0.0,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_sizes(dim=dim)
+        check_shares(vector_dropout=dropout)
+        self.weight = nn.Parameter(torch.empty(check_num_nodes(num_nodes), dim, device=device, dtype=dtype))
+        self.dropout = dropout
+        self.sparse_gradients = False
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
+
+    def forward(self, nodes: Tensor | slice | None = None, adjacency: Adjacency | None = None) -> Tensor:
+        """Vectors of all nodes in order, or of ``nodes``.
+
+        ``nodes`` are numbers of training nodes, one for each row of ``adjacency``; -1 stands for a new node, which gets
+        the mean of its neighbors' vectors, or 0 if no path of new nodes leads to a known one.
+        """
+        return F.dropout(self._rows(nodes, adjacency), self.dropout, self.training)
+
+    def _rows(self, nodes: Tensor | slice | None, adjacency: Adjacency | None) -> Tensor:
+        if nodes is None:
+            return self.weight.clone()  # in-place changes of the result must not reach the weight
+        if isinstance(nodes, slice):
+            return self.weight[nodes]
+        nodes = nodes.to(self.weight.device)
+        if adjacency is None or not bool((nodes < 0).any()):
+            return F.embedding(nodes, self.weight, sparse=self.sparse_gradients)
+        return _spread(F.embedding(nodes.clamp_min(0), self.weight), nodes >= 0, adjacency)
+
+
+def _spread(vectors: Tensor, known: Tensor, adjacency: Adjacency) -> Tensor:
+    """Gives new nodes the mean of their neighbors' vectors, along edges of either direction, step by step."""
+    vectors = vectors * known.unsqueeze(1)
+    ends = adjacency.edges(self_loops=False)[0]
+    sources, targets = torch.cat([ends, ends.flip(0)], dim=1)
+    while True:
+        sends = known[sources] & ~known[targets]
+        reached, senders = targets[sends], sources[sends]
+        if not len(reached):
+            return vectors
+        counts = torch.bincount(reached, minlength=len(known)).unsqueeze(1)
+        sums = torch.zeros_like(vectors).index_add(0, reached, vectors[senders])
+        vectors = torch.where(counts > 0, sums / counts.clamp_min(1), vectors)
+        known = known | (counts > 0).squeeze(1)
+
+
+class VectorStem(nn.Module):
+    """``W x_i + b + v_i``: a linear map of a node's features plus its learned vector, the input of the first layer.
+
+    Args:
+        in_features, dim: Number of features, and width of the result.
+        num_nodes, vector_dropout: See ``NodeVectors``.
+        feature_dropout: Dropout of the features.
+        use_features: Whether features are used; otherwise the vectors are the only input.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_nodes: int | None,
+        vector_dropout: float = 0.0,
+        feature_dropout: float = 0.0,
+        use_features: bool = True,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_shares(feature_dropout=feature_dropout)
+        self.linear = FeatureLinear(in_features, dim, device=device, dtype=dtype) if use_features else None
+        self.vectors = NodeVectors(num_nodes, dim, vector_dropout, device=device, dtype=dtype)
+        self.feature_dropout = feature_dropout
+
+    def reset_parameters(self) -> None:
+        if self.linear is not None:
+            self.linear.reset_parameters()
+        self.vectors.reset_parameters()
+
+    def forward(self, x: Any, adjacency: Adjacency, nodes: Tensor | None = None) -> Tensor:
+        vectors: Tensor = self.vectors(nodes, adjacency)
+        if self.linear is None:
+            return vectors
+        return self.linear(feature_dropout(x, self.feature_dropout, self.training)) + vectors
+
+
+def vector_stem(node_vectors: bool, *arguments: Any, **placement: Any) -> VectorStem | None:
+    """The ``VectorStem`` of an encoder, made with these arguments; None if it has no node vectors."""
+    if node_vectors:
+        return VectorStem(*arguments, **placement)
+    check_inputs(node_vectors, use_features=arguments[-1])
+    return None
+
+
+def check_inputs(node_vectors: bool, use_features: bool) -> None:
+    """Raises if an encoder has neither features nor node vectors as input."""
+    if not use_features and not node_vectors:
+        raise ValueError("use_features=False leaves nothing to compute points from; use node_vectors=True with it")
+
+
+def node_vectors_of(module: nn.Module) -> NodeVectors | None:
+    """The node vectors within a module, if it has any."""
+    return next((part for part in module.modules() if isinstance(part, NodeVectors)), None)
+
+
+class NodePoints(nn.Module):
+    """Points ``(num_nodes, dim)`` of the Poincaré ball, near the origin at first (Nickel and Kiela 2017).
+
+    A Riemannian optimizer trains them. geoopt keeps them within a radius of 6.2 in float32 and of 12.2 in float64.
+    """
+
+    weight: geoopt.ManifoldParameter
+
+    def __init__(self, num_nodes: int, dim: int) -> None:
+        super().__init__()
+        check_sizes(dim=dim)
+        check_num_nodes(num_nodes)
+        self.weight = geoopt.ManifoldParameter(torch.empty(num_nodes, dim), manifold=geoopt.PoincareBall())
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.uniform_(self.weight, -_START, _START)
+
+    def forward(self) -> Tensor:
+        return self.weight.clone()  # an optimizer step must not change the result
+
+    def tangents(self) -> Tensor:
+        """The tangent vectors at the origin whose exponential map gives the points."""
+        return lorentz.log_origin(poincare.to_lorentz(self.weight))
+
+
+class NodeTangents(NodeVectors):
+    """Points of the hyperboloid ``(num_nodes, dim + 1)``: the exponential map of a learned tangent vector of each node.
+
+    Unlike ``NodePoints``, they need no Riemannian optimizer and may lie at any radius.
+    """
+
+    def __init__(self, num_nodes: int, dim: int) -> None:
+        super().__init__(num_nodes, dim)
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.weight, std=_TANGENT_START)
+
+    def forward(self, nodes: Tensor | slice | None = None, adjacency: Adjacency | None = None) -> Tensor:
+        return lorentz.exp_origin(super().forward(nodes, adjacency))
+
+
+def check_num_nodes(num_nodes: Any) -> int:
+    if not isinstance(num_nodes, int) or num_nodes < 1:
+        raise ValueError(f"num_nodes={num_nodes}: pass the number of nodes of the graph; each gets a vector")
+    return num_nodes
+
+
+def check_rows(x: Any, num_nodes: int) -> None:
+    """Raises unless there is one row of features for each node that has a vector."""
+    if x is not None and x.shape[0] != num_nodes:
+        raise ValueError(
+            f"x has {x.shape[0]} rows, but the encoder has a learned vector for each of {num_nodes} nodes and no "
+            "others; pass the graph that it was made for"
+        )

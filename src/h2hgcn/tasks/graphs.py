@@ -1,0 +1,443 @@
+"""Graph classification: which class has a graph?"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.data import Batch, Data
+
+from h2hgcn.datasets import DataError, GraphSplit, split_graphs
+from h2hgcn.datasets.graph_file import is_graph
+from h2hgcn.datasets.graph_list import GraphList, as_collection
+from h2hgcn.graph.adjacency import Adjacency
+from h2hgcn.graph.large import BlockDiagonal, Pattern, PatternAdjacency, joined_patterns, pattern_of
+from h2hgcn.layers import prepare_adjacency
+from h2hgcn.layers.spaces import check_space, mean_points
+from h2hgcn.options import conform, require
+from h2hgcn.tasks.base import (
+    FeatureScaling,
+    Model,
+    Scaling,
+    as_floats,
+    check_edges,
+    check_features,
+    edge_weight_of,
+)
+from h2hgcn.tasks.baselines import Baselines, run_baselines
+from h2hgcn.tasks.heads import ClassHead, Classifier, Pooling
+from h2hgcn.tasks.metrics import (
+    Classes,
+    Metrics,
+    calibration_error,
+    class_metrics,
+    class_reliability,
+    class_report,
+    majority_metrics,
+    predicted_classes,
+)
+
+# Bytes of the graphs that are kept.
+_ROOM = 1 << 31
+
+
+class _Graph(NamedTuple):
+    x: Tensor
+    pattern: Pattern
+
+    @property
+    def num_bytes(self) -> int:
+        return stored(self.x).nbytes + self.pattern.num_bytes
+
+
+class PatternStore:
+    """Graphs by their numbers, kept when they are first asked for, as long as there is room.
+
+    Args:
+        essence: Gives what a batch needs of a graph.
+    """
+
+    def __init__(self, essence: Callable[[int], Data]) -> None:
+        self.essence = essence
+        self._graphs: dict[int, _Graph | None] = {}
+        self._room = _ROOM
+
+    def take(self, numbers: Sequence[int]) -> tuple[Tensor, PatternAdjacency, Tensor] | None:
+        """Features, adjacency and the graph of each node, of some graphs side by side; None if one of them has weights
+        or directions.
+        """
+        graphs = []
+        for number in numbers:
+            graph = self._graph(number)
+            if graph is None:
+                return None
+            graphs.append(graph)
+        return torch.cat([graph.x for graph in graphs]), *joined_patterns([graph.pattern for graph in graphs])
+
+    def _graph(self, number: int) -> _Graph | None:
+        if number in self._graphs:
+            return self._graphs[number]
+        essence = self.essence(number)
+        pattern = pattern_of(prepare_adjacency(essence.edge_index, essence.edge_weight, essence.num_nodes))
+        graph = None if pattern is None else _Graph(essence.x, pattern)
+        num_bytes = 0 if graph is None else graph.num_bytes
+        if self._room >= num_bytes:
+            self._room -= num_bytes
+            self._graphs[number] = graph
+        return graph
+
+
+def stored(x: Tensor) -> Tensor:
+    """The numbers that a tensor holds; of a sparse one, those that are not 0."""
+    return x._values() if x.is_sparse else x.flatten()
+
+
+# Numbers (features and edges) of a collection up to which it is prepared whole: about 1 GB.
+_PREPARED_WHOLE = 1 << 27
+
+
+class GraphBatch(NamedTuple):
+    """Some graphs as one block-diagonal graph."""
+
+    x: Any
+    adjacency: Adjacency
+    graph_of_node: Tensor
+    y: Tensor
+
+    def to(self, device: torch.device | str) -> "GraphBatch":
+        moved: Any = [part.to(device) for part in self]
+        return GraphBatch(*moved)
+
+
+class GraphBatches:
+    """Batches out of a collection. One that is not too large is prepared whole, and batches only copy; of a larger one,
+    graphs are kept as patterns where that is all there is to them.
+    """
+
+    def __init__(self, graphs: Any, y: Tensor) -> None:
+        self.graphs = graphs
+        self.y = y
+        self._whole: tuple[Tensor, BlockDiagonal] | None = None
+        self._patterns: PatternStore | None = None
+
+    def of(self, chosen: Any) -> GraphBatch:
+        """The graphs of these numbers."""
+        numbers = torch.as_tensor(chosen)
+        if self._whole is None and self._patterns is None:
+            self._prepare()
+        if self._whole is not None:
+            x, blocks = self._whole
+            adjacency, nodes, graph_of_node = blocks.take(numbers)
+            return GraphBatch(x.index_select(0, nodes), adjacency, graph_of_node, self.y[numbers])
+        assert self._patterns is not None
+        kept = self._patterns.take(numbers.tolist())
+        if kept is None:
+            return batch_of([self.essence(int(k)) for k in numbers], self.y[numbers])
+        return GraphBatch(*kept, self.y[numbers])
+
+    def essence(self, number: int) -> Data:
+        """What a batch needs of a graph."""
+        return essence(self.graphs[number], f"graph {number}")
+
+    def _prepare(self) -> None:
+        graphs: list[Data] = []
+        numbers = 0
+        for k in range(len(self.graphs)):
+            graphs.append(self.essence(k))
+            numbers += len(stored(graphs[-1].x)) + graphs[-1].edge_index.numel()
+            if numbers > _PREPARED_WHOLE:
+                self._patterns = PatternStore(self.essence)
+                return
+        batch = _joined(graphs)
+        self._whole = batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
+
+
+def batch_of(essences: Sequence[Data], y: Tensor | None = None) -> GraphBatch:
+    """Some graphs as one block-diagonal graph."""
+    batch = _joined(essences)
+    y = torch.zeros(len(essences), dtype=torch.long) if y is None else y
+    return GraphBatch(batch.x, _adjacency(batch), batch.batch, y)
+
+
+def essence(graph: Any, what: str) -> Data:
+    """What a batch needs of a graph, checked."""
+    check_features(graph, what)
+    check_edges(graph, what)
+    return Data(x=as_floats(graph.x), edge_index=graph.edge_index, edge_weight=edge_weight_of(graph))
+
+
+def _joined(essences: Sequence[Data]) -> Batch:
+    """As one graph; PyG joins only what all have, so where some have weights, the others' are 1."""
+    if any(graph.edge_weight is not None for graph in essences):
+        essences = [
+            graph if graph.edge_weight is not None else Data(graph.x, graph.edge_index, edge_weight=_ones(graph))
+            for graph in essences
+        ]
+    return Batch.from_data_list(list(essences))
+
+
+def _ones(graph: Data) -> Tensor:
+    return torch.ones(graph.edge_index.shape[1])
+
+
+def _adjacency(batch: Any) -> Adjacency:
+    return prepare_adjacency(batch.edge_index, batch.edge_weight, batch.num_nodes)
+
+
+# Entries of adjacencies that are kept for evaluation, of some 30 bytes each: about 1 GB.
+_KEPT_ENTRIES = 1 << 25
+
+
+@dataclass(frozen=True)
+class GraphClassification:
+    """Distances to learnt centroids, averaged over each graph's nodes, into a softmax classifier (Dai et al. 2021,
+    section 4.4).
+
+    Args:
+        fold, num_folds: Which fold is the test part, of how many.
+        protocol, split_seed: How folds are drawn, see ``split_graphs``: ``"clean"`` or ``"fair-comparison"``; a
+            collection that comes with its own ``train``, ``val`` and ``test`` keeps them.
+        batch_size: Graphs a batch.
+        num_centroids: Learnt points whose distances the classifier sees.
+        classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
+            hyperbolic encoders and linear for Euclidean ones. An encoder that pools graphs itself has the linear one.
+        pooling: Of what the nodes of a graph give: their ``"mean"``, as in the paper, or their ``"sum"``, which also
+            says how many they are. An encoder that pools graphs itself does as it does.
+        head_dropout: Before the classifier.
+        head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardised over
+            a batch, by batch normalisation.
+        selection: The metric that selects.
+        scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
+            ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
+        feature_length: Of standardised features.
+        calibrate: Whether probabilities are calibrated on the validation graphs once training is over (see
+            ``ClassCalibration``).
+        final: Whether to train on all graphs, with nothing held out, and to take the last epoch; ``h2hgcn finalize``
+            and ``Run.finalize`` set it.
+    """
+
+    name: ClassVar[str] = "gc"
+    earlier: ClassVar[dict[str, Any]] = {"calibrate": False}
+    title: ClassVar[str] = "graph classification"
+    items: ClassVar[str] = "graphs"
+    parts: ClassVar[tuple[str, ...]] = ("val", "test")
+    batch_rule: ClassVar[str] = "graph classification takes its batches from task.batch_size"
+
+    fold: int = 0
+    num_folds: int = 10
+    protocol: Literal["clean", "fair-comparison"] = "clean"
+    split_seed: int = 1234
+    batch_size: int = 32
+    num_centroids: int = 100
+    selection: Literal["accuracy", "macro_f1"] = "accuracy"
+    scaling: Scaling = "raw"
+    feature_length: float = 1.0
+    head_dropout: float = 0.0
+    head_norm: bool = False
+    pooling: Pooling = "mean"
+    classifier: Classifier | None = None
+    calibrate: bool = True
+    final: bool = False
+
+    def __post_init__(self) -> None:
+        conform(self, "[task]")
+        if self.final:
+            object.__setattr__(self, "parts", ())  # nothing is held out
+        require(self, "task", ("batch_size", "num_centroids"), lambda n: n >= 1, "must be at least 1")
+        require(self, "task", ("feature_length",), lambda value: 0 < value < math.inf, "must be a positive number")
+        require(self, "task", ("head_dropout",), lambda share: 0 <= share < 1, "must be 0 or more, and below 1")
+
+    def bind(self, data: Any) -> "GraphProblem":
+        """The task on a collection, its graphs split."""
+        data = as_collection(data)
+        if is_graph(data) or not isinstance(data, Sequence | torch.utils.data.Dataset):
+            raise DataError("graph classification needs a collection of graphs, not one graph; choose another task")
+        if isinstance(data, GraphList) and data.y is None:
+            raise DataError("the graphs have no classes; give a file with a graph's name and class a row (--labels)")
+        return GraphProblem(self, data, self._split(data))
+
+    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
+        """The model of this task on an encoder, its scaling still to be loaded."""
+        assert num_classes is not None
+        return self._model(encoder, in_features, num_classes)
+
+    def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
+        scaling = FeatureScaling(self.scaling, x, self.feature_length)
+        classifier = "linear" if pools(encoder) else self.classifier
+        head = ClassHead(
+            encoder,
+            num_classes,
+            self.num_centroids,
+            self.head_dropout,
+            classifier,
+            self.head_norm,
+            self.pooling,
+            self.calibrate,
+        )
+        return Model(scaling, encoder, head)
+
+    def _split(self, data: Any) -> GraphSplit:
+        if self.final:
+            everything = np.arange(len(data))
+            return GraphSplit(everything, everything[:0], everything[:0], self.split_seed, self.protocol)
+        own = [part for part in (getattr(data, name, None) for name in ("train", "val", "test")) if part is not None]
+        if len(own) == 3:
+            train, val, test = (part.numpy() for part in own)
+            return GraphSplit(train, val, test, self.split_seed, "clean")
+        folds = split_graphs(data, self.num_folds, seed=self.split_seed, protocol=self.protocol)
+        if not 0 <= self.fold < len(folds):
+            raise DataError(f"fold={self.fold} is not there: the folds are 0 to {len(folds) - 1}")
+        return folds[self.fold]
+
+
+class GraphProblem:
+    """Graph classification on a collection that is split."""
+
+    sampling = None
+
+    def __init__(self, task: GraphClassification, data: Any, split: GraphSplit) -> None:
+        self.task = task
+        self.data = data
+        self.split = split
+        self.selection_metric: str = task.selection
+        self.plan = "batches of graphs"
+        self.num_items = len(split.train)
+        self.num_classes = int(data.num_classes)
+        self.in_features = int(data.num_node_features)
+        if not self.in_features:
+            raise DataError(
+                "the graphs have no features (x); give every node some, such as its degree by "
+                "torch_geometric.transforms.OneHotDegree"
+            )
+        self.y = torch.as_tensor([int(label) for label in data.y])
+        if len(self.y[torch.from_numpy(split.train)].unique()) < 2:
+            raise DataError("all training graphs have one class; there is nothing to tell apart")
+        for part in task.parts:
+            if not len(getattr(split, part)):
+                raise DataError(f"no graph is left for the {part} part of {len(self.y)}; use fewer folds")
+        self.device = torch.device("cpu")
+        self._graphs = GraphBatches(data, self.y)
+        self.num_nodes = sum(data[int(k)].num_nodes for k in split.train[: task.batch_size])
+        self._evaluation: dict[str, list[GraphBatch]] = {}
+        self._room = _KEPT_ENTRIES
+
+    def to(self, device: torch.device | str) -> None:
+        self.device = torch.device(device)
+        self._evaluation.clear()
+        self._room = _KEPT_ENTRIES
+
+    def build(self, encoder: nn.Module) -> Model:
+        measured = self.split.train if self.task.scaling in ("standard", "auto") else self.split.train[:1]
+        x = torch.cat([self._graphs.essence(int(k)).x for k in measured])
+        return self.task._model(encoder, x, self.num_classes)
+
+    def batches(self, random: np.random.RandomState) -> Iterator[GraphBatch]:
+        order = self.split.train.copy()
+        random.shuffle(order)
+        for first in range(0, len(order), self.task.batch_size):
+            yield self._batch(order[first : first + self.task.batch_size])
+
+    def loss(self, model: Model, batch: GraphBatch) -> Tensor:
+        loss = F.cross_entropy(graph_logits(model, batch), batch.y)
+        auxiliary = getattr(model.encoder, "auxiliary_loss", None)
+        return loss if auxiliary is None else loss + auxiliary
+
+    @torch.no_grad()
+    def evaluate(self, model: Model, part: str) -> Metrics:
+        """The metrics of classes, and of the test part the calibration error."""
+        y, logits = self._part_logits(model, part)
+        metrics = class_metrics(y, predicted_classes(logits), self.num_classes)
+        if part == "test":
+            metrics["ece"] = calibration_error(class_reliability(_head(model).probabilities(logits), y))
+        return metrics
+
+    def _part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
+        """The true classes of a part, and their logits."""
+        logits = torch.cat([graph_logits(model, batch) for batch in self._part_batches(part)])
+        return self.y[torch.from_numpy(getattr(self.split, part))].numpy(), logits
+
+    @torch.no_grad()
+    def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:
+        """The true and the predicted classes of a part."""
+        y, logits = self._part_logits(model, part)
+        return y, predicted_classes(logits)
+
+    @torch.no_grad()
+    def details(self, model: Model, part: str) -> dict[str, Any]:
+        """Each class of a part, the confusion matrix, and how often predictions with such a probability are right."""
+        y, logits = self._part_logits(model, part)
+        bins = class_reliability(_head(model).probabilities(logits), y)
+        return {"reliability": bins, **class_report(y, predicted_classes(logits), self.num_classes)}
+
+    @torch.no_grad()
+    def finish(self, model: Model) -> bool:
+        """Calibrates on validation graphs, which changes no logits."""
+        calibration = _head(model).calibration
+        if calibration is not None:
+            y, logits = self._part_logits(model, "val")
+            calibration.fit(logits.double().cpu().numpy(), y)
+        return False
+
+    @torch.no_grad()
+    def points(self, model: Model) -> Tensor:
+        """The midpoint of the nodes of each graph; in flat space their mean."""
+        order = np.arange(len(self.y))
+        chunks = [order[first : first + self.task.batch_size] for first in range(0, len(order), self.task.batch_size)]
+        return torch.cat([graph_points(model, self._batch(chunk)) for chunk in chunks])
+
+    def baselines(self, part: str) -> Baselines:
+        y = self.y.numpy()
+        parts = y[self.split.train], y[getattr(self.split, part)]
+        return run_baselines({"majority class": lambda: majority_metrics(*parts, self.num_classes)})
+
+    def _part_batches(self, part: str) -> Iterator[GraphBatch]:
+        """The batches of a part, which never change: made once, as far as they are not too large to keep."""
+        kept = self._evaluation.setdefault(part, [])
+        yield from kept
+        graphs, size = getattr(self.split, part), self.task.batch_size
+        for first in range(size * len(kept), len(graphs), size):
+            batch = self._batch(graphs[first : first + size])
+            self._room -= len(batch.adjacency.col)
+            if self._room > 0:
+                kept.append(batch)
+            yield batch
+
+    def _batch(self, graphs: Any) -> GraphBatch:
+        return self._graphs.of(graphs).to(self.device)
+
+
+def _head(model: Model) -> ClassHead:
+    assert isinstance(model.head, ClassHead)
+    return model.head
+
+
+def pools(encoder: Any) -> bool:
+    """Whether an encoder gives one point for each graph of a batch, rather than for each node."""
+    return bool(getattr(encoder, "pools", False))
+
+
+def graph_logits(model: Model, batch: GraphBatch) -> Tensor:
+    """Logits of the classes of every graph of a batch."""
+    points, graph_of_node = _encoded(model, batch)
+    logits: Tensor = model.head(points, graph_of_node, len(batch.y), model.distance_scale)
+    return logits
+
+
+def graph_points(model: Model, batch: GraphBatch) -> Tensor:
+    """What a pooling encoder gives; of others the midpoint of each graph's nodes, or in flat space their mean."""
+    points, graph_of_node = _encoded(model, batch)
+    if graph_of_node is None:
+        return points
+    return mean_points(points, graph_of_node, len(batch.y), check_space(model.encoder.space))  # type: ignore[arg-type]
+
+
+def _encoded(model: Model, batch: GraphBatch) -> tuple[Tensor, Tensor | None]:
+    """Points of nodes and the graph of each node; of a pooling encoder points of graphs, and None."""
+    x = model.scaling(model.scaling.shaped(batch.x))
+    if pools(model.encoder):
+        return model.encoder(x, batch.adjacency, batch.graph_of_node, len(batch.y)), None
+    return model.encoder(x, batch.adjacency), batch.graph_of_node
