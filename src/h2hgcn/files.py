@@ -8,14 +8,14 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import safetensors
-import safetensors.torch
-import torch
-from torch import Tensor, nn
 
 from h2hgcn.errors import DamagedRunError, DataError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 # No writer takes so long; what is older was left by one that was killed. Process numbers would not tell: they mean
 # something else on another machine, or in another container, that shares the folder.
@@ -65,11 +65,14 @@ def _remove_remains(path: Path) -> None:
             continue
 
 
-Weights = dict[str, Tensor]
+Weights = dict[str, "Tensor"]
 
 
 def write_tensors(path: Path, tensors: Weights, about: dict[str, Any]) -> None:
     """Writes a file, whole or not at all."""
+    import safetensors.torch  # here and not above: commands that need no tensors start without PyTorch
+    import torch
+
     # copies, since tensors that share memory are refused
     own = {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
     data = safetensors.torch.save(own, {"h2hgcn": json.dumps(about)})
@@ -90,7 +93,7 @@ def read_tensors(path: Path, advice: str = "restore it from a copy") -> tuple[We
         raise DamagedRunError(f"{path} is damaged or was not written by h2hgcn ({error}); {advice}") from error
 
 
-def load_weights(module: nn.Module, weights: Weights, where: str) -> None:
+def load_weights(module: "nn.Module", weights: Weights, where: str) -> None:
     """Gives a module its weights, if they are of such a one; ``where`` they came from is named in errors."""
     wanted = {name: tuple(value.shape) for name, value in module.state_dict().items()}
     given = {name: tuple(value.shape) for name, value in weights.items()}
