@@ -23,8 +23,8 @@ from report import parser, publish
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import DataWarning, inspect_graph, load_graph, split_edges
-from h2hgcn.datasets.named.disease import generate_disease
-from h2hgcn.datasets.named.synthetic import load_synthetic
+from h2hgcn.datasets.disease import generate_disease
+from h2hgcn.datasets.synthetic import load_synthetic
 
 
 def write_edges(folder: Path, num_edges: int, num_nodes: int, kind: str) -> Path:

@@ -21,7 +21,7 @@ from sklearn.metrics import log_loss
 
 import h2hgcn
 from h2hgcn.datasets import DataWarning, split_edges
-from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.datasets.arrays import UNLABELLED
 from h2hgcn.tasks.metrics import auc
 
 LINKS = ["les-miserables", "barabasi-albert", "powerlaw-cluster", "cora-edges"]

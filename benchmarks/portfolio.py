@@ -20,9 +20,7 @@ import torch
 from graph_sources import closure_of, graph_of, without_features
 
 from h2hgcn.datasets import DataError, load_dataset
-from h2hgcn.experiments.config import read_experiment
-from h2hgcn.experiments.graph_choice import GraphChoice
-from h2hgcn.experiments.sections import Sections, merged
+from h2hgcn.experiments.config import GraphChoice, Sections, merged, read_experiment
 from h2hgcn.training.race import Candidate, race
 
 # Splits of these graphs are seen by nothing else.

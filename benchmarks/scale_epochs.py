@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from h2hgcn.datasets.named.hyperbolic import generate_hyperbolic
+from h2hgcn.datasets.hyperbolic import generate_hyperbolic
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import TrainingSettings

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from h2hgcn.embeddings.link_index import ExactSearch, build_search, vectors_of
-from h2hgcn.embeddings.many_links import measured_recall, recommend_many
+from h2hgcn.embeddings.nearest import ExactSearch, build_search, measured_recall, recommend_many, vectors_of
 from h2hgcn.geometry import lorentz
 
 _K = 10

@@ -16,7 +16,7 @@ from layer_speed import NUM_NODES, pubmed_sized_graph
 from report import interleaved_medians, parser, publish
 from torch import Tensor
 
-from h2hgcn.datasets.named.synthetic import load_synthetic
+from h2hgcn.datasets.synthetic import load_synthetic
 from h2hgcn.graph.features import SparseFeatures, prepare_features
 from h2hgcn.kernels.csr import SparseMatrix, csr_matmul
 from h2hgcn.layers import prepare_adjacency

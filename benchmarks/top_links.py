@@ -30,7 +30,7 @@ from report import parser, publish
 from torch import nn
 from torch_geometric.data import Data
 
-from h2hgcn.datasets.splits.pairs import PairSpace, contains, distinct_pairs
+from h2hgcn.datasets.pairs import PairSpace, contains, distinct_pairs
 from h2hgcn.geometry import lorentz
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import Run, TrainingSettings, fit

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 from chromium import open_browser
 
-from h2hgcn.cli.explored import open_scene
+from h2hgcn.cli.scene import open_scene
 from h2hgcn.explorer import write_page
 
 IMAGES = Path(__file__).parent / "images"

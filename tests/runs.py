@@ -10,8 +10,8 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from h2hgcn.datasets.named.collection import FlatCollection
-from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.datasets.collection import FlatCollection
+from h2hgcn.datasets.disease import generate_disease
 from h2hgcn.files import part_of, read_tensors
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from h2hgcn.embeddings.coloring import CATEGORIES
+from h2hgcn.embeddings.disk import CATEGORIES
 from h2hgcn.geometry import klein, lorentz, poincare
 from h2hgcn.layers import H2HConv
 from pictures.look import Look, caption, draw_disk, draw_dots, draw_line, geodesic, rows

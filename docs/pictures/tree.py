@@ -9,7 +9,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from h2hgcn.embeddings.coloring import RADII
+from h2hgcn.embeddings.disk import RADII
 from h2hgcn.geometry import poincare
 from pictures.look import Look, caption, draw_disk, geodesic
 

@@ -18,7 +18,7 @@ from runs import write_graphs
 import h2hgcn
 from h2hgcn.cli import main
 from h2hgcn.datasets import DATASETS
-from h2hgcn.datasets.named import NamedDataset
+from h2hgcn.datasets.registry import NamedDataset
 
 NODES = [f"n{k:02}" for k in range(40)]
 
@@ -54,7 +54,7 @@ def run(tmp_path):
 @pytest.fixture
 def inline(monkeypatch):
     """Runs of many in this process, one after the other; an outcome for a cell may be given instead of a run."""
-    from h2hgcn.experiments.cells import Outcome, run_cell
+    from h2hgcn.experiments.runner import Outcome, run_cell
 
     given = {}
 

@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.cells import Outcome
+from h2hgcn.experiments.runner import Outcome
 
 GRAPH = ("--edges", "my.csv", "--features", "x.csv")
 COMMAND = ("compare", "--models", "gcn,mlp", *GRAPH, "--seeds", 2, "--epochs", 3, "--out", "c")
@@ -144,7 +144,7 @@ def test_tuned_models_are_compared(run, files, inline):
 
 def test_a_process_that_dies_is_a_failure(run, files, monkeypatch):
     """As when the memory is used up."""
-    monkeypatch.setattr("h2hgcn.experiments.pool._run", _die)
+    monkeypatch.setattr("h2hgcn.experiments.runner._run", _die)
     result = run(*COMMAND, "--jobs", 1)
     assert result.returncode == 1
     assert "error: a process died" in result.stderr

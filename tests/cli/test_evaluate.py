@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from runs import shapes as shapes_of
 
-from h2hgcn.cli.results import print_classes
+from h2hgcn.cli.console import print_classes
 from h2hgcn.datasets import DATASETS
-from h2hgcn.datasets.named import NamedDataset
+from h2hgcn.datasets.registry import NamedDataset
 
 
 @pytest.mark.parametrize("name", ["lp", "nc", "gc"])

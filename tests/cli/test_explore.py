@@ -130,7 +130,7 @@ def test_a_file_with_edges_says_no_more_than_it_has_to(run, files):
 
 def test_a_missing_extra_is_said(run, trained, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.setattr("h2hgcn.cli.explore_command.find_spec", lambda name: None if name == "uvicorn" else True)
+    monkeypatch.setattr("h2hgcn.cli.explore.find_spec", lambda name: None if name == "uvicorn" else True)
     result = run("explore", trained / "lp")
     assert result.returncode == 2
     assert "uvicorn is not installed; pip install 'h2hgcn[explorer]'" in result.stderr

@@ -87,7 +87,7 @@ def test_what_cannot_be_finalized(run, files, arguments, message):
 
 
 def test_a_run_that_is_not_finished(run, files, monkeypatch):
-    from h2hgcn.cli.stopping import StopAfterEpoch
+    from h2hgcn.cli.console import StopAfterEpoch
 
     with monkeypatch.context() as patch:
         patch.setattr(StopAfterEpoch, "wanted", lambda self: True)

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from h2hgcn.cli import progress
+from h2hgcn.cli import console as progress
 from h2hgcn.training.checkpoint import TrainingState
 from h2hgcn.training.loop import EpochReport
 

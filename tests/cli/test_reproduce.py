@@ -4,10 +4,9 @@ import os
 
 import pytest
 
-from h2hgcn.cli.output import stdout
-from h2hgcn.experiments.cells import Outcome
-from h2hgcn.experiments.records import Records
-from h2hgcn.experiments.reproduction import record_of, runs_of
+from h2hgcn.cli.console import stdout
+from h2hgcn.experiments.reproduce import record_of, runs_of
+from h2hgcn.experiments.runner import Outcome, Records
 from h2hgcn.experiments.tables import paper_table
 from h2hgcn.training.folder import BusyFolderError
 

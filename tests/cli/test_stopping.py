@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from h2hgcn.cli.stopping import StopAfterEpoch
+from h2hgcn.cli.console import StopAfterEpoch
 
 GRAPH = ("--edges", "my.csv", "--features", "x.csv", "--search", "none")
 

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 
-from h2hgcn.cli.output import stderr
+from h2hgcn.cli.console import stderr
 
 GRAPH = ("--edges", "my.csv", "--features", "x.csv")
 

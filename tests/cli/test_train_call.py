@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import h2hgcn
-from h2hgcn.cli.train_command import train
+from h2hgcn.cli.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2hgcn.errors.DataWarning")
 

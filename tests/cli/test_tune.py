@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from h2hgcn.experiments.cells import Outcome
+from h2hgcn.experiments.runner import Outcome
 
 GRAPH = ("--edges", "my.csv", "--features", "x.csv")
 COMMAND = ("tune", *GRAPH, "--trials", 3, "--epochs", 3)

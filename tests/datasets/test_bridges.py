@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from h2hgcn.datasets.inspection.blocks import bridge_share, count_bridges
-from h2hgcn.datasets.inspection.simple_graph import simple_graph_of
+from h2hgcn.datasets.shape import bridge_share, count_bridges, simple_graph_of
 
 
 def ends(graph):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
-from h2hgcn.datasets.named.collection import FlatCollection
+from h2hgcn.datasets.collection import FlatCollection
 from h2hgcn.errors import DataError
 
 

@@ -10,9 +10,10 @@ import torch
 from runs import SMALL, same_weights
 
 from h2hgcn.datasets import DataError, load_graph
+from h2hgcn.datasets import on_disk as streamed_edges
+from h2hgcn.datasets import table_columns as streams
 from h2hgcn.datasets.graph_file import fingerprint, load_saved_graph, save_graph
-from h2hgcn.datasets.own import streamed_edges, streams
-from h2hgcn.datasets.own.conversion import convert_graph
+from h2hgcn.datasets.on_disk import convert_graph
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.tasks import base as scaling
 from h2hgcn.tasks.base import FeatureScaling, ScaledFeatures

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from torch_geometric.utils import coalesce, to_networkx
 
-from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.datasets.disease import generate_disease
 
 SEEDS = [0, 1, 2]
 NOISELESS = {

@@ -7,8 +7,8 @@ from samples import random_graph
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import DataError, DataWarning, draw_negatives, load_dataset, load_graph, split_edges
-from h2hgcn.datasets.splits.edges import _clean_negatives
-from h2hgcn.datasets.splits.pairs import PairSpace
+from h2hgcn.datasets.pairs import PairSpace
+from h2hgcn.datasets.splits import _clean_negatives
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:the legacy split has", "ignore:.* edges leave none", "ignore:the edges.*"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2hgcn.datasets import DataError, load_dataset, split_graphs
-from h2hgcn.datasets.named import FlatCollection
+from h2hgcn.datasets.collection import FlatCollection
 
 
 class Labelled(list):

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from h2hgcn.datasets import DataError, load_dataset, split_edges
-from h2hgcn.datasets.named.disk_links import pairs_within
-from h2hgcn.datasets.named.hyperbolic import disk_radius, generate_hyperbolic
+from h2hgcn.datasets.hyperbolic import disk_radius, generate_hyperbolic, pairs_within
 
 
 def all_pairs_within(radii, angles, distance):

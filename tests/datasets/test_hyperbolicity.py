@@ -9,13 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from h2hgcn.datasets.inspection import delta_search, quadruples
-from h2hgcn.datasets.inspection.blocks import blocks, induced
-from h2hgcn.datasets.inspection.delta_search import search_delta
-from h2hgcn.datasets.inspection.distances import double_sweep, walk
-from h2hgcn.datasets.inspection.hyperbolicity import FEWEST_SOURCES, measure_hyperbolicity
-from h2hgcn.datasets.inspection.quadruples import spread_of_delta
-from h2hgcn.datasets.inspection.simple_graph import connected_components, simple_graph
+from h2hgcn.datasets import hyperbolicity as delta_search
+from h2hgcn.datasets import hyperbolicity as quadruples
+from h2hgcn.datasets.hyperbolicity import FEWEST_SOURCES, measure_hyperbolicity, search_delta, spread_of_delta
+from h2hgcn.datasets.shape import blocks, connected_components, double_sweep, induced, simple_graph, walk
 
 
 def simple(graph):

@@ -8,10 +8,9 @@ import torch
 from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
+from h2hgcn.datasets import inspect as plot
 from h2hgcn.datasets import split_edges
-from h2hgcn.datasets.inspection import plot
-from h2hgcn.datasets.inspection.plot import plot_inspection
-from h2hgcn.datasets.inspection.report import inspect_graph
+from h2hgcn.datasets.inspect import inspect_graph, plot_inspection
 from h2hgcn.errors import DataError
 
 

@@ -9,10 +9,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.datasets import Planetoid, TUDataset
 
-from h2hgcn.datasets import DATASETS, DataError, DataWarning, load_dataset, task_features
-from h2hgcn.datasets.folders import cache_folder
-from h2hgcn.datasets.named import tu
-from h2hgcn.datasets.named.origins import planetoid_files, tu_files
+from h2hgcn.datasets import DATASETS, DataError, DataWarning, load_dataset, task_features, tu
+from h2hgcn.datasets.registry import cache_folder, planetoid_files, tu_files
 
 # nodes, undirected edges (a self-loop counts), features, classes
 FACTS = {

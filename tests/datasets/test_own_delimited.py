@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2hgcn.datasets import DataError, load_graph
-from h2hgcn.datasets.own.delimited import _read_at_once, _read_by_records
-from h2hgcn.datasets.own.layout import Layout
+from h2hgcn.datasets.tables import Layout, _read_at_once, _read_by_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2hgcn.datasets.DataWarning")
 

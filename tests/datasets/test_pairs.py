@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2hgcn.datasets import DataError
-from h2hgcn.datasets.splits.legacy_shuffle import shuffle_head
-from h2hgcn.datasets.splits.pairs import AbsentPairs, PairSpace, contains, distinct_pairs, nth_absent
+from h2hgcn.datasets.pairs import AbsentPairs, PairSpace, contains, distinct_pairs, nth_absent, shuffle_head
 
 spaces = st.builds(PairSpace, st.integers(0, 12), st.booleans(), st.booleans())
 

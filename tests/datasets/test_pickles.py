@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from h2hgcn.datasets.named.pickles import _ALLOWED, load_pickle
+from h2hgcn.datasets.benchmarks import _ALLOWED, load_pickle
 from h2hgcn.errors import DataError
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from h2hgcn import jit as splitmix
-from h2hgcn.datasets.named import random_graphs as ours
+from h2hgcn.datasets import synthetic as ours
 
 SAMPLES = 150
 # of this many standard errors two means may differ; the samples are fixed, so a test fails always or never

@@ -7,9 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from h2hgcn.datasets.folders import cache_folder, data_root
-from h2hgcn.datasets.named.download import DownloadError, download, unzip
-from h2hgcn.datasets.named.source_files import SourceFile, SourceFolder
+from h2hgcn.datasets.registry import DownloadError, SourceFile, SourceFolder, cache_folder, data_root, download, unzip
 from h2hgcn.errors import DataError
 
 CONTENT = bytes(range(256)) * 4000
@@ -146,7 +144,7 @@ def test_without_a_network_the_error_says_what_to_put_where(tmp_path):
 
 
 def test_downloads_go_to_the_cache_if_the_root_is_read_only(server, tmp_path, monkeypatch):
-    monkeypatch.setattr("h2hgcn.datasets.named.source_files.is_writable", lambda folder: folder != tmp_path)
+    monkeypatch.setattr("h2hgcn.datasets.registry.is_writable", lambda folder: folder != tmp_path)
     folder = SourceFolder("family", "Set", [SourceFile("file", None, f"{server}/file")])
     assert folder.obtain(tmp_path) == cache_folder() / "family" / "Set"
     assert not any(tmp_path.iterdir())

@@ -8,15 +8,14 @@ from samples import seeds
 from scipy.stats import zipf
 from torch_geometric.data import Data
 
-from h2hgcn.datasets.inspection.clustering import measure_clustering
-from h2hgcn.datasets.inspection.degree_tail import fit_power_law
-from h2hgcn.datasets.inspection.simple_graph import connected_components, simple_graph
-from h2hgcn.datasets.inspection.statistics import (
+from h2hgcn.datasets.inspect import (
+    fit_power_law,
     measure_degrees,
     measure_homophily,
     measure_size,
     measure_tree_likeness,
 )
+from h2hgcn.datasets.shape import connected_components, measure_clustering, simple_graph
 from h2hgcn.errors import DataError
 
 

@@ -8,8 +8,8 @@ import torch
 from torch_geometric.loader import DataLoader
 from torch_geometric.utils import coalesce, degree
 
-from h2hgcn.datasets.named import synthetic
-from h2hgcn.datasets.named.synthetic import load_synthetic
+from h2hgcn.datasets import synthetic
+from h2hgcn.datasets.synthetic import load_synthetic
 
 PER_KIND = 20
 

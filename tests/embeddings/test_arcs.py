@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from samples import seeds
 
-from h2hgcn.embeddings.arcs import geodesic_arcs
+from h2hgcn.embeddings.disk import geodesic_arcs
 from h2hgcn.geometry import lorentz, poincare
 
 

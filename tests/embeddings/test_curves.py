@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h2hgcn.embeddings.curves import Series, line_chart, read_history, ticks
+from h2hgcn.embeddings.charts import Series, line_chart, read_history, ticks
 from h2hgcn.errors import DataError
 
 NAN = math.nan

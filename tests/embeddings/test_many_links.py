@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from samples import random_points
 
-from h2hgcn.embeddings import link_index, many_links, recommend_links
-from h2hgcn.embeddings.link_index import build_search, identity_of, vectors_of
-from h2hgcn.embeddings.many_links import measured_recall, recommend_many
+from h2hgcn.embeddings import nearest as link_index
+from h2hgcn.embeddings import nearest as many_links
+from h2hgcn.embeddings import recommend_links
+from h2hgcn.embeddings.nearest import build_search, identity_of, measured_recall, recommend_many, vectors_of
 from h2hgcn.errors import DataError
 
 KINDS = ["exact", "hnsw", "ivf"]

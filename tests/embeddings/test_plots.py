@@ -5,7 +5,7 @@ import pytest
 from samples import random_points
 
 from h2hgcn.embeddings import plot_disk, project_to_disk
-from h2hgcn.embeddings.picture import compose
+from h2hgcn.embeddings.disk import compose
 from h2hgcn.errors import DataError
 
 DISK = project_to_disk(random_points(60, 5, 3.0).numpy())

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from samples import boost, random_points, seeds
 
 from h2hgcn.embeddings import project_to_disk
-from h2hgcn.embeddings.projection import DiskProjection
+from h2hgcn.embeddings.disk import DiskProjection
 from h2hgcn.errors import DataError
 from h2hgcn.geometry import klein, lorentz, poincare
 

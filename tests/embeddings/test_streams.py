@@ -3,7 +3,7 @@ import pytest
 from samples import random_points
 
 from h2hgcn.embeddings import read_embeddings
-from h2hgcn.embeddings.streams import stream_embeddings
+from h2hgcn.embeddings.files import stream_embeddings
 from h2hgcn.errors import DataError
 
 

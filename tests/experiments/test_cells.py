@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import pytest
 
 from h2hgcn.errors import DamagedRunError, NonFiniteError, PlaceError
-from h2hgcn.experiments import cells
-from h2hgcn.experiments.cells import Cell, Outcome, run_cell
+from h2hgcn.experiments import runner as cells
+from h2hgcn.experiments.runner import Cell, Outcome, run_cell
 from h2hgcn.training.folder import BusyFolderError, RunFolder
 
 FLAGS = {"data": {"dataset": "disease"}, "model": {"dim": 2}, "training": {"epochs": 2}}

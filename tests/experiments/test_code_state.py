@@ -2,8 +2,8 @@ import shutil
 from pathlib import Path
 
 import h2hgcn
-from h2hgcn.experiments import code_state
-from h2hgcn.experiments.code_state import code_fingerprint
+from h2hgcn.experiments import runner as code_state
+from h2hgcn.experiments.runner import code_fingerprint
 
 
 def test_the_fingerprint_changes_with_the_code_and_with_nothing_else(tmp_path, monkeypatch):

@@ -7,15 +7,12 @@ from runs import shapes
 from scipy import stats
 
 from h2hgcn.datasets import DATASETS
-from h2hgcn.datasets.named import NamedDataset
-from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.datasets.disease import generate_disease
+from h2hgcn.datasets.registry import NamedDataset
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.cells import Outcome
-from h2hgcn.experiments.comparison import check_varied, default_models, plan
-from h2hgcn.experiments.comparison_table import tabulate
-from h2hgcn.experiments.config import read_experiment
-from h2hgcn.experiments.sections import read_layer
-from h2hgcn.experiments.significance import p_value
+from h2hgcn.experiments.compare import check_varied, default_models, p_value, plan, tabulate
+from h2hgcn.experiments.config import read_experiment, read_layer
+from h2hgcn.experiments.runner import Outcome
 
 
 def finished(score, val=0.8, trivial=0.6, parameters=7):

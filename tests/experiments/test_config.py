@@ -6,7 +6,7 @@ import pytest
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments import config, read_experiment
-from h2hgcn.experiments.sections import absolute_paths, merged, setting
+from h2hgcn.experiments.config import absolute_paths, merged, setting
 from h2hgcn.models import ENCODERS, H2HGCN
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import TrainingSettings

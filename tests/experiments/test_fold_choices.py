@@ -2,10 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from h2hgcn.experiments.cells import Outcome
-from h2hgcn.experiments.reproduction import record_of, runs_of
+from h2hgcn.experiments.reproduce import record_of, runs_of, table_scores
 from h2hgcn.experiments.results_page import shown
-from h2hgcn.experiments.table_cells import table_scores
+from h2hgcn.experiments.runner import Outcome
 from h2hgcn.experiments.tables import paper_table
 
 CONFIG = {"data": {}, "task": {}, "model": {}, "training": {}, "versions": {}}

@@ -4,8 +4,7 @@ import sys
 import time
 
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.cells import Cell
-from h2hgcn.experiments.pool import CellPool, cell_pool
+from h2hgcn.experiments.runner import Cell, CellPool, cell_pool
 
 
 def test_a_pool_ends_its_own_processes_alone():

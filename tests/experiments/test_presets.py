@@ -6,8 +6,8 @@ import pytest
 
 from h2hgcn.datasets import DATASETS
 from h2hgcn.experiments import read_experiment
-from h2hgcn.experiments.presets import _read, find_preset
-from h2hgcn.experiments.reproduction import runs_of
+from h2hgcn.experiments.config import _read, find_preset
+from h2hgcn.experiments.reproduce import runs_of
 from h2hgcn.experiments.tables import TABLES, paper_table
 from h2hgcn.models import ENCODERS
 from h2hgcn.tasks import TASKS

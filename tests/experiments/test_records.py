@@ -1,6 +1,6 @@
 import multiprocessing
 
-from h2hgcn.experiments.records import Records
+from h2hgcn.experiments.runner import Records
 
 
 def add_many(path, writer):

@@ -5,12 +5,9 @@ from pathlib import Path
 import pytest
 
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.cells import Outcome
-from h2hgcn.experiments.records import Records
-from h2hgcn.experiments.reproduction import record_of, runs_of, still_unfinished, unfinished
-from h2hgcn.experiments.results_page import results_page, shown, table_lines
-from h2hgcn.experiments.results_words import budget, words_of
-from h2hgcn.experiments.table_cells import table_scores
+from h2hgcn.experiments.reproduce import record_of, runs_of, still_unfinished, table_scores, unfinished
+from h2hgcn.experiments.results_page import budget, results_page, shown, table_lines, words_of
+from h2hgcn.experiments.runner import Outcome, Records
 from h2hgcn.experiments.tables import TABLES, paper_table
 from h2hgcn.models import ENCODERS
 from h2hgcn.tasks import TASKS

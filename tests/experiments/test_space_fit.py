@@ -2,9 +2,8 @@ import pytest
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.config import read_experiment
-from h2hgcn.experiments.space_fit import check_space, without_idle
 from h2hgcn.experiments.spaces import Choice, Range, search_space
-from h2hgcn.experiments.tuning import Tuning
+from h2hgcn.experiments.tune import Tuning, check_space, without_idle
 from h2hgcn.models import ENCODERS
 
 

@@ -3,13 +3,10 @@ import json
 import pytest
 
 from h2hgcn.errors import DataError, PlaceError
-from h2hgcn.experiments.cells import Outcome
-from h2hgcn.experiments.chosen_settings import write_settings
-from h2hgcn.experiments.config import read_experiment
-from h2hgcn.experiments.sections import merged
+from h2hgcn.experiments.config import merged, read_experiment
+from h2hgcn.experiments.runner import Outcome
 from h2hgcn.experiments.spaces import Choice, Range
-from h2hgcn.experiments.study_folder import open_study
-from h2hgcn.experiments.tuning import Tuning
+from h2hgcn.experiments.tune import Tuning, open_study, write_settings
 from h2hgcn.training.folder import BusyFolderError
 
 SPACE = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from h2hgcn.embeddings.scripts import bundle
-from h2hgcn.explorer.assets import assets
+from h2hgcn.embeddings.markup import bundle
+from h2hgcn.explorer.export import assets
 
 HERE = Path(__file__).parent / "js"
 NODE = shutil.which("node")

@@ -9,9 +9,8 @@ from scenes import tree, tree_scene
 from h2hgcn.embeddings import recommend_links
 from h2hgcn.errors import DataError
 from h2hgcn.explorer import make_scene
-from h2hgcn.explorer.column import MISSING, OTHER, make_column
-from h2hgcn.explorer.links import find_links
-from h2hgcn.explorer.payload import make_payload
+from h2hgcn.explorer.export import make_payload
+from h2hgcn.explorer.scene import MISSING, OTHER, find_links, make_column
 from h2hgcn.geometry import lorentz, poincare
 
 POINTS = random_points(60, 5, 3.0)

@@ -13,8 +13,7 @@ from scenes import tree_scene
 
 from h2hgcn.errors import DataError
 from h2hgcn.explorer import server as server_module
-from h2hgcn.explorer.app import MAX_ITEMS
-from h2hgcn.explorer.server import HOST, USUAL_PORT, open_port
+from h2hgcn.explorer.server import HOST, MAX_ITEMS, USUAL_PORT, open_port
 
 
 @pytest.fixture(scope="module")

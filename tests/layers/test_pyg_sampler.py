@@ -4,7 +4,7 @@ from torch_geometric.data import Data
 from torch_geometric.loader import LinkLoader, NodeLoader
 from torch_geometric.sampler import NegativeSampling
 
-from h2hgcn.datasets.named.hyperbolic import generate_hyperbolic
+from h2hgcn.datasets.hyperbolic import generate_hyperbolic
 from h2hgcn.graph.sampling import AdjacencySampler
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.models import H2HGCN

@@ -7,7 +7,7 @@ import torch
 from runs import shapes
 from torch_geometric.data import Batch
 
-from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.datasets.disease import generate_disease
 from h2hgcn.geometry import lorentz
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.spaces import as_lorentz

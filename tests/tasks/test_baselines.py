@@ -9,7 +9,7 @@ from samples import random_graph
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import split_edges
-from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.datasets.disease import generate_disease
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.tasks import NodeClassification, baselines, link_baselines
 from h2hgcn.tasks.baselines import propagated_classes, run_baselines, truncated_svd

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import global_add_pool
 
 from h2hgcn.datasets import DataError, load_dataset, split_edges
-from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.datasets.disease import generate_disease
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification, link_baselines

@@ -9,7 +9,7 @@ from runs import SMALL, small_fit
 from samples import random_points, seeds
 
 from h2hgcn.datasets import EdgeSplit
-from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.datasets.disease import generate_disease
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.tasks import LinkPrediction, link_baselines, top_links
 from h2hgcn.tasks.neighborhoods import Neighborhoods

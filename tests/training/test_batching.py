@@ -6,7 +6,7 @@ import pytest
 import torch
 from runs import curve, last_weights, same_weights, small_data, small_fit
 
-from h2hgcn.datasets.named.hyperbolic import generate_hyperbolic
+from h2hgcn.datasets.hyperbolic import generate_hyperbolic
 from h2hgcn.errors import DataError
 from h2hgcn.models import ENCODERS, H2HGCN
 from h2hgcn.tasks import LinkPrediction, NodeClassification

@@ -7,7 +7,7 @@ import torch
 from runs import TASKS, Flat, curve, last_weights, same_weights, shapes, small_data, small_fit
 from torch_geometric.data import Data, InMemoryDataset
 
-from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.datasets.disease import generate_disease
 from h2hgcn.embeddings import read_embeddings
 from h2hgcn.errors import DataError
 from h2hgcn.files import read_tensors

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from runs import SMALL, Flat, scale_free, small_fit
 
-from h2hgcn.datasets.named.disease import generate_disease
-from h2hgcn.embeddings import link_index
+from h2hgcn.datasets.disease import generate_disease
+from h2hgcn.embeddings import nearest as link_index
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.tasks import Embedding, LinkPrediction, NodeClassification
 from h2hgcn.training import load_run, recommending

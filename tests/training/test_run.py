@@ -8,7 +8,7 @@ from runs import SMALL, TASKS, Flat, curve, same_weights, shapes, small_data, sm
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import load_graph
-from h2hgcn.datasets.named.disease import generate_disease
+from h2hgcn.datasets.disease import generate_disease
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.geometry import lorentz
 from h2hgcn.models import H2HGCN

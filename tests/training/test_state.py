@@ -14,7 +14,7 @@ import pytest
 import torch
 from runs import TASKS, change, curve, last_weights, same_weights, small_fit, train_slowly
 
-from h2hgcn.cli.stopping import StopAfterEpoch
+from h2hgcn.cli.console import StopAfterEpoch
 from h2hgcn.errors import DataError
 from h2hgcn.files import read_tensors, write_tensors
 from h2hgcn.training import load_run

@@ -9,22 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from h2hgcn.cli.compare_command import compare
-from h2hgcn.cli.convert_command import convert
-from h2hgcn.cli.datasets_command import datasets
-from h2hgcn.cli.embed_command import embed
-from h2hgcn.cli.evaluate_command import evaluate
-from h2hgcn.cli.explore_command import explore
-from h2hgcn.cli.finalize_command import finalize
-from h2hgcn.cli.inspect_command import inspect
-from h2hgcn.cli.models_command import models
-from h2hgcn.cli.output import say, stderr, stdout
-from h2hgcn.cli.predict_command import predict
-from h2hgcn.cli.recommend_command import recommend
-from h2hgcn.cli.reproduce_command import reproduce
-from h2hgcn.cli.split_command import split
-from h2hgcn.cli.train_command import train
-from h2hgcn.cli.tune_command import tune
+from h2hgcn.cli.compare import compare
+from h2hgcn.cli.console import say, stderr, stdout
+from h2hgcn.cli.data import convert, datasets, inspect, models
+from h2hgcn.cli.explore import explore
+from h2hgcn.cli.predict import predict, recommend
+from h2hgcn.cli.reproduce import reproduce
+from h2hgcn.cli.runs import embed, evaluate, split
+from h2hgcn.cli.train import finalize, train
+from h2hgcn.cli.tune import tune
 from h2hgcn.errors import DataError, DataWarning
 
 app = typer.Typer(

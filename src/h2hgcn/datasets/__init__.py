@@ -6,9 +6,11 @@ from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from h2hgcn.datasets.inspection import GraphReport, inspect_graph
-    from h2hgcn.datasets.named import DATASETS, GraphCollection, load_dataset
-    from h2hgcn.datasets.own import load_graph, load_graphs
+    from h2hgcn.datasets.collection import GraphCollection
+    from h2hgcn.datasets.graph_folder import load_graphs
+    from h2hgcn.datasets.inspect import GraphReport, inspect_graph
+    from h2hgcn.datasets.loading import load_graph
+    from h2hgcn.datasets.registry import DATASETS, load_dataset
     from h2hgcn.datasets.splits import (
         EdgeSplit,
         GraphSplit,
@@ -41,16 +43,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "h2hgcn.datasets.inspection": (
-        "GraphReport",
-        "inspect_graph",
-    ),
-    "h2hgcn.datasets.named": (
-        "DATASETS",
-        "GraphCollection",
-        "load_dataset",
-    ),
-    "h2hgcn.datasets.own": ("load_graph", "load_graphs"),
+    "h2hgcn.datasets.collection": ("GraphCollection",),
+    "h2hgcn.datasets.graph_folder": ("load_graphs",),
+    "h2hgcn.datasets.inspect": ("GraphReport", "inspect_graph"),
+    "h2hgcn.datasets.loading": ("load_graph",),
+    "h2hgcn.datasets.registry": ("DATASETS", "load_dataset"),
     "h2hgcn.datasets.splits": (
         "EdgeSplit",
         "GraphSplit",

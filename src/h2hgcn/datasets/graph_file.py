@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from h2hgcn.datasets.graph_list import GraphList
-from h2hgcn.datasets.named.collection import GraphCollection
-from h2hgcn.datasets.own.converted import is_converted, load_converted
+from h2hgcn.datasets.collection import GraphCollection, GraphList
+from h2hgcn.datasets.on_disk import is_converted, load_converted
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import Weights, read_tensors, write_tensors
 

@@ -1,9 +1,8 @@
 """What is done with learnt points: files, likely links, pictures and reports. Points may come from elsewhere, too."""
 
-from h2hgcn.embeddings.export import read_embeddings, write_embeddings
-from h2hgcn.embeddings.neighbors import recommend_links
-from h2hgcn.embeddings.plots import plot_disk
-from h2hgcn.embeddings.projection import project_to_disk
+from h2hgcn.embeddings.disk import plot_disk, project_to_disk
+from h2hgcn.embeddings.files import read_embeddings, write_embeddings
+from h2hgcn.embeddings.nearest import recommend_links
 from h2hgcn.embeddings.report import write_report
 
 __all__ = [

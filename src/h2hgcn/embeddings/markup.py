@@ -1,9 +1,13 @@
-"""HTML and SVG out of Python values. Text is escaped here and nowhere else, so none can be forgotten."""
+"""HTML and SVG out of Python values, and pages that are one file."""
 
+import base64
+import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib.resources import files
 from numbers import Integral, Real
 from typing import Any
 
@@ -61,3 +65,72 @@ def json_block(data: Any, id_: str) -> Html:
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return element("script", Html(safe), type="application/json", id=id_)
+
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.-]+)";\n', re.MULTILINE)
+_NAMES = re.compile(r"^(?:async )?(?:function\*?|class|const|let) (?:\{([^}]*)\}|(\w+))", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
+
+
+def bundle(modules: Mapping[str, str], entry: str) -> str:
+    """The module ``entry`` after all that it imports, each once, in one function of its own.
+
+    Modules import by name alone, ``import { a, b } from "./c.mjs";``, and export where they define, so that names mean
+    the same in all of them: no two may call different things alike.
+    """
+    order: list[str] = []
+    _visit(modules, entry, order, ())
+    parts = [_EXPORT.sub("", _IMPORT.sub("", modules[name])) for name in order]
+    for name, part in zip(order, parts, strict=True):
+        if re.search(r"^(import|export)\b", part, re.MULTILINE):
+            raise ValueError(f"{name} imports or exports in a way that cannot be bundled; see h2hgcn.embeddings.markup")
+    _refuse_same_names(order, parts)
+    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
+
+
+def _visit(modules: Mapping[str, str], name: str, order: list[str], above: tuple[str, ...]) -> None:
+    if name in above:
+        raise ValueError(f"modules import each other in a circle: {' → '.join((*above, name))}")
+    if name in order:
+        return
+    for needed in _IMPORT.findall(modules[name]):
+        _visit(modules, needed, order, (*above, name))
+    order.append(name)
+
+
+def _refuse_same_names(order: list[str], parts: list[str]) -> None:
+    homes: dict[str, str] = {}
+    for module, part in zip(order, parts, strict=True):
+        for several, one in _NAMES.findall(part):
+            for name in re.findall(r"\w+", several or one):
+                if homes.setdefault(name, module) != module:
+                    raise ValueError(f"{homes[name]} and {module} both define {name}; call one of them otherwise")
+
+
+def build_page(title: str, sections: Sequence[Html], script: str | None) -> Html:
+    """A page with nothing outside of itself, and a policy that lets a browser fetch and run nothing else."""
+    head = [
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_policy(script)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", Html(asset("theme.css") + asset("report.css"))),
+    ]
+    end = [element("script", Html(script))] if script else []
+    body = element("body", element("header", element("h1", title)), element("main", *sections), *end)
+    page = element("html", element("head", *head), body, lang="en")
+    return Html(f"<!DOCTYPE html>\n{page}\n")
+
+
+def _policy(script: str | None) -> str:
+    """What a browser may do for this page: nothing but show its own style and pictures, and run this very script."""
+    rules = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    if script is None:
+        return rules
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"{rules}; script-src 'sha256-{digest}'"
+
+
+def asset(name: str) -> str:
+    """The text of a file that ships with this room."""
+    return files("h2hgcn.embeddings").joinpath("assets", name).read_text(encoding="utf-8")

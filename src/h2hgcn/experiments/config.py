@@ -2,24 +2,391 @@
 
 import hashlib
 import json
+import tomllib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from torch import nn
 
-from h2hgcn.datasets.splits.splits import check_seed
-from h2hgcn.errors import DataError
-from h2hgcn.experiments.graph_choice import GraphChoice, choose_graph
-from h2hgcn.experiments.presets import Chosen, candidates_for, find_preset
-from h2hgcn.experiments.sections import COMMAND_LINE, Layer, Sections, merged, read_layer
+from h2hgcn.datasets import DATASETS, load_dataset
+from h2hgcn.datasets.graph_file import fingerprint, is_graph
+from h2hgcn.datasets.graph_folder import load_graphs_by_text
+from h2hgcn.datasets.loading import has_split, load_graph_by_text
+from h2hgcn.datasets.splits import brings_split, check_seed
+from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.encoder import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, default_options, option_types, suggestion
 from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings
 from h2hgcn.training.building import DEFAULT_DIM, encoder_factory
+
+Sections = dict[str, Any]
+
+SECTIONS = ("data", "task", "model", "training")
+COMMAND_LINE = "command line"
+# What a run's own config.toml holds beside its settings.
+_RECORDS = ("format", "facts", "versions", "search", "final")
+_PATHS = ("edges", "graphs", "features", "labels")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Settings, and where they were said, which errors name."""
+
+    origin: str
+    sections: Sections
+
+    def options(self, section: str, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of a section, checked against the known ones."""
+        return checked_options(self.sections.get(section, {}), known, f"{self.origin}: [{section}]")
+
+
+def read_layer(path: Path) -> Layer:
+    """A configuration file; also the ``config.toml`` of a run."""
+    sections = read_toml(path)
+    for name, value in sections.items():
+        if name not in (*SECTIONS, *_RECORDS, "seed"):
+            raise DataError(f"{path} has no section {name!r} to give; {suggestion(name, (*SECTIONS, 'seed'))}")
+        if name in SECTIONS and not isinstance(value, dict):
+            raise DataError(f"{path}: {name} is a section; write [{name}] and its options below")
+    settings = {name: value for name, value in sections.items() if name not in _RECORDS}
+    settings["data"] = absolute_paths(settings.get("data", {}), path.parent)
+    return Layer(str(path), settings)
+
+
+def read_toml(path: Path) -> Sections:
+    """What a file of settings holds."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise DataError(f"{path} is not there") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder; name a TOML file, such as {path / 'config.toml'}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not TOML: {error}") from None
+
+
+def setting(text: str) -> Sections:
+    """``section.option=value`` as sections, for flags."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise DataError(f"--set {text}: write it as section.option=value, such as model.dropout=0.5")
+    return named_setting(name, value.strip(), f"--set {text}")
+
+
+def named_setting(name: str, value: Any, given: str) -> Sections:
+    """An option that is named ``section.option``; ``given`` is how errors quote it."""
+    section, dot, option = (part.strip() for part in name.partition("."))
+    if not (dot and option):
+        raise DataError(f"{given}: write it as section.option=value, such as model.dropout=0.5")
+    if section == "data":
+        raise DataError(f"{given}: use the flags --dataset, --edges, --graphs and so on")
+    if section not in SECTIONS:
+        raise DataError(f"{given}: there is no section {section!r}; {suggestion(section, SECTIONS[1:])}")
+    return {section: {option: value}}
+
+
+def merged(*layers: Mapping[str, Any]) -> Sections:
+    """Sections in which later layers win, option by option."""
+    result: Sections = {}
+    for layer in layers:
+        for name, value in layer.items():
+            result[name] = {**result.get(name, {}), **value} if isinstance(value, Mapping) else value
+    return result
+
+
+def absolute_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Files as they are found from ``folder``, since a run may be gone on with from elsewhere.
+
+    What is no file there may be the name of a node attribute, unless it stands for edges or graphs.
+    """
+
+    def absolute(name: str, value: Any) -> Any:
+        if name not in _PATHS or not isinstance(value, str) or not value:
+            return value
+        path = folder / value
+        if path.is_file() or (name == "graphs" and path.is_dir()):
+            return str(path.resolve())
+        return str(path) if name in ("edges", "graphs") else value
+
+    return {name: absolute(name, value) for name, value in data.items()}
+
+
+_SECTIONS = ("task", "model", "training")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """How settings were chosen: one search, scored on validation data.
+
+    Args:
+        by: ``"tune"`` (trials of ``h2hgcn tune``), ``"random"`` (random settings), ``"hand"`` (settings that a person
+            picked), or ``"copied"`` (no search: the settings of ``source``).
+        trials: How many settings were tried; 0 if it is not recorded.
+        seeds: Runs of each, whose mean counted.
+        metric: The validation metric.
+        source: What the settings were copied from.
+        note: What the other fields leave out.
+    """
+
+    by: Literal["tune", "random", "hand", "copied"]
+    trials: int = 0
+    seeds: int = 0
+    metric: str = ""
+    source: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings by section, the file and the table they come from, and the searches that led to them, in their order."""
+
+    name: str
+    settings: Sections
+    chosen: tuple[Chosen, ...] = ()
+
+    @property
+    def frozen(self) -> bool:
+        """Whether these are the settings behind a published number."""
+        return self.name.startswith("dai2021/")
+
+
+def find_preset(dataset: str | None, task: str, model: str, variant: str | None = None) -> Preset:
+    """The settings frozen for a dataset, for the protocol ``variant`` if there are any; else the defaults."""
+    place = f"dai2021/{dataset}.toml"
+    frozen = {} if dataset is None else _read(place)
+    for prefix, tables in ((f"{variant}.", frozen.get(str(variant), {})), ("", frozen)):
+        if model in tables.get(task, {}):
+            return _preset(f"{place}:{prefix}{task}.{model}", tables[task][model])
+    place = f"defaults/{task}.toml"
+    defaults = _read(place)
+    return _preset(f"{place}:{model}", merged(defaults["all"], defaults.get(model, {})))
+
+
+def candidates_for(task: str, model: str) -> dict[str, Sections]:
+    """The settings among which a search chooses, by name, each on top of the defaults of a task and a model."""
+    defaults = _read(f"defaults/{task}.toml")
+    base = _preset("", merged(defaults["all"], defaults.get(model, {}))).settings
+    return {entry["name"]: merged(base, _preset("", entry).settings) for entry in defaults.get("race", ())}
+
+
+def chosen_from(chosen: Any) -> tuple[Chosen, ...]:
+    """What ``chosen`` says in a file: one table, or a list of them."""
+    return tuple(Chosen(**search) for search in (chosen if isinstance(chosen, list) else [chosen]))
+
+
+def _preset(name: str, table: dict[str, Any]) -> Preset:
+    settings = {section: table[section] for section in _SECTIONS if section in table}
+    return Preset(name, settings, chosen_from(table.get("chosen", [])))
+
+
+@cache
+def _read(place: str) -> dict[str, Any]:
+    file = files(__package__) / place
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+DEFAULT_DATASET = "disease"
+
+_OPTIONS: dict[str, Any] = {
+    "dataset": str, "edges": str, "graphs": str, "features": str, "labels": str, "weights": str, "directed": bool,
+    "source": str, "target": str, "header": bool, "unlinked": str, "without_feature": int,
+    "fingerprint": str, "memory": bool,
+}  # fmt: skip
+_GRAPH_RECORDS = ("fingerprint", "memory")
+# What names the data; a layer that has one of these starts anew.
+_PLACES = ("dataset", "edges", "graphs")
+# What a collection of graphs in files has no use for.
+_ONE_GRAPH = ("unlinked", "without_feature")
+
+
+@dataclass(frozen=True)
+class GraphChoice:
+    """``options`` is what ``config.toml`` keeps; ``fingerprint`` is that of the data of the run that it comes from.
+
+    ``loaded`` is a graph or a collection from memory, which no options can describe.
+    """
+
+    options: dict[str, Any]
+    fingerprint: str | None = None
+    loaded: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def dataset(self) -> str | None:
+        """The name of a named dataset."""
+        return self.options.get("dataset")
+
+    @property
+    def name(self) -> str:
+        """A short name, for folders and titles."""
+        if self.loaded is not None:
+            return str(getattr(self.loaded, "name", None) or "graph")
+        if "graphs" in self.options:
+            return Path(self.options["graphs"]).name or "graphs"
+        return self.dataset or Path(self.options["edges"]).name.split(".")[0] or "graph"
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that it is for, the default first."""
+        if "graphs" in self.options or (self.loaded is not None and not is_graph(self.loaded)):
+            return ("gc",)
+        tasks = ("lp", "nc") if self.dataset is None else DATASETS[self.dataset].tasks
+        tasks = tasks if "gc" in tasks else (*tasks, "embed")
+        return tuple(sorted(tasks, key=lambda task: task != "lp"))
+
+    def with_direction(self) -> "GraphChoice":
+        """The same graph, whose edges have a direction unless it was said that they have none."""
+        return (
+            self
+            if self.dataset or self.loaded is not None
+            else replace(self, options={"directed": True, **self.options})
+        )
+
+    def protocol(self, task: str) -> str | None:
+        """The split that goes with the graph, if it is not the task's own default: the published one of a named
+        dataset, or one of nodes that a graph of your own brings along.
+        """
+        if self.dataset is not None:
+            return DATASETS[self.dataset].protocols.get(task)
+        return "given" if task == "nc" and self._brings_split() else None
+
+    def _brings_split(self) -> bool:
+        if self.loaded is not None:
+            return brings_split(self.loaded)
+        return has_split(self.options.get("edges"), self.options.get("labels"))
+
+
+def open_graph(choice: GraphChoice, root: Path | None = None) -> Any:
+    """The graph or collection; a warning says if it is not what the configuration was written for."""
+    if choice.loaded is not None:
+        return choice.loaded
+    options = {name: value for name, value in choice.options.items() if name != "without_feature"}
+    if choice.dataset is not None:
+        data = load_dataset(choice.dataset, root)
+    else:
+        data = load_graphs_by_text(**options) if "graphs" in options else load_graph_by_text(**options)
+    if "without_feature" in choice.options:
+        _leave_out(data, choice.options["without_feature"])
+    if choice.fingerprint not in (None, fingerprint(data)):
+        note = f"{choice.name} is not what the configuration was written for: its data differ, and so will the result"
+        warnings.warn(note, DataWarning, stacklevel=2)
+    return data
+
+
+def _leave_out(data: Any, number: int) -> None:
+    """Drops one column of the features, counted from 1."""
+    width = data.x.shape[1]
+    if not 1 <= number <= width:
+        raise DataError(f"without_feature={number}: the features are numbered from 1 to {width}")
+    kept = [column for column in range(width) if column != number - 1]
+    data.x = data.x[:, kept]
+    if getattr(data, "feature_names", None) is not None:
+        data.feature_names = [data.feature_names[column] for column in kept]
+
+
+def choose_graph(layers: Sequence[Layer]) -> GraphChoice:
+    """The graph of the last layer that names one, with what that and later layers say of it."""
+    chosen: dict[str, Any] = {}
+    for layer in layers:
+        given = layer.options("data", _OPTIONS)
+        places = [name for name in _PLACES if name in given]
+        if len(places) > 1:
+            named = " and ".join(f"the {name} {given[name]!r}" for name in places[:2])
+            raise DataError(f"{layer.origin}: {named} are both given; choose one")
+        if given.get("memory"):
+            raise DataError(
+                f"{layer.origin}: the data of that run came from memory, not from files; run it again from Python"
+            )
+        if "dataset" in given:
+            given["dataset"] = _known(given["dataset"], layer.origin)
+        chosen = given if places else {**chosen, **given}
+        _check_own(chosen, layer.origin)
+    chosen = chosen or {"dataset": DEFAULT_DATASET}
+    options = {name: value for name, value in chosen.items() if name not in _GRAPH_RECORDS}
+    return GraphChoice(options, chosen.get("fingerprint"))
+
+
+def _known(name: str, origin: str) -> str:
+    if name.lower() not in DATASETS:
+        raise DataError(f"{origin}: {name!r} is not a named dataset; {suggestion(name.lower(), DATASETS)}")
+    return name.lower()
+
+
+def _check_own(chosen: dict[str, Any], origin: str) -> None:
+    """Files and columns belong to a graph of one's own."""
+    if "graphs" in chosen and any(name in chosen for name in _ONE_GRAPH):
+        raise DataError(f"{origin}: {', '.join(_ONE_GRAPH)}: only for one graph, not for {chosen['graphs']}")
+    others = [name for name in chosen if name not in (*_PLACES, "without_feature", *_GRAPH_RECORDS)]
+    if others and "edges" not in chosen and "graphs" not in chosen:
+        named = f"{chosen['dataset']} is a named dataset" if "dataset" in chosen else "name its edges, too"
+        raise DataError(f"{origin}: {', '.join(others)}: only for a graph of your own; {named}")
+
+
+# What decides on the split.
+SPLIT = ("protocol", "val", "test", "split_seed", "num_folds", "fold")
+
+
+def check_models(files: Sequence[Layer], models: Sequence[str]) -> None:
+    """Raises if a file is about a model that is not compared."""
+    for file in files:
+        name = _model_of(file)
+        if name is not None and name not in models:
+            raise DataError(f"{file.origin} is for the model {name}, which is not among --models {','.join(models)}")
+
+
+def files_for(model: str, files: Sequence[Layer]) -> tuple[Layer, ...]:
+    """The files that hold for a model: those that name it, and those that name none."""
+    return tuple(file for file in files if _model_of(file) in (None, model))
+
+
+def shared_settings(flags: Sections, files: Sequence[Layer]) -> Sections:
+    """The graph, the task and the split, as flags say it, or else files, which must agree."""
+    graph = _graph(flags, files)
+    task = {
+        name: _agreed(name, [file for file in files if name in file.sections.get("task", {})])
+        for name in ("name", *SPLIT)
+        if name not in flags.get("task", {})
+    }
+    return {"data": graph, "task": {name: value for name, value in task.items() if value is not None}}
+
+
+def _graph(flags: Sections, files: Sequence[Layer]) -> dict[str, Any]:
+    said = Layer(COMMAND_LINE, flags)
+    graph = choose_graph([*files, said])
+    for file in files:
+        if {"dataset", "edges"} & set(file.sections.get("data", {})):
+            other = choose_graph([file, said])
+            if other.options != graph.options:
+                raise DataError(
+                    f"{file.origin} is about the graph {other.name}, another file about {graph.name}; models are "
+                    "compared on one graph: say which, with --dataset or --edges"
+                )
+    return graph.options if graph.fingerprint is None else {**graph.options, "fingerprint": graph.fingerprint}
+
+
+def _agreed(name: str, files: Sequence[Layer]) -> Any:
+    """What files say of an option of the task; None if none does."""
+    values = [file.sections["task"][name] for file in files]
+    for file, value in zip(files, values, strict=True):
+        if value != values[0]:
+            flag = {"name": "--task", "protocol": "--protocol"}.get(name, f"--set task.{name}=...")
+            raise DataError(
+                f"task.{name} is {values[0]} in {files[0].origin} and {value} in {file.origin}; models are compared on "
+                f"one split: say which, with {flag}"
+            )
+    return values[0] if values else None
+
+
+def _model_of(file: Layer) -> str | None:
+    name = file.sections.get("model", {}).get("name")
+    return None if name is None else str(name)
+
 
 DEFAULT_MODEL = "h2h-gcn"
 

@@ -19,8 +19,7 @@ from torch_geometric.utils import subgraph
 
 from h2hgcn.datasets.graph_file import fingerprint, is_graph
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.config import Experiment
-from h2hgcn.experiments.sections import Layer
+from h2hgcn.experiments.config import Experiment, Layer
 from h2hgcn.options import plain_options
 from h2hgcn.training.distributed import Ranks
 from h2hgcn.training.folder import RunFolder

@@ -13,15 +13,22 @@ from torch_geometric.data import Data, Dataset
 from torch_geometric.utils import is_undirected
 
 from h2hgcn.datasets import DATASETS, load_graph, load_graphs
-from h2hgcn.datasets.graph_list import GraphList, as_collection
-from h2hgcn.datasets.own.converted import is_converted
-from h2hgcn.datasets.own.edge_objects import num_nodes_of
+from h2hgcn.datasets.collection import GraphList, as_collection
+from h2hgcn.datasets.edges import num_nodes_of
+from h2hgcn.datasets.on_disk import is_converted
 from h2hgcn.datasets.structural import add_structural_features
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.experiments.config import Experiment, read_experiment
-from h2hgcn.experiments.graph_choice import GraphChoice, open_graph
+from h2hgcn.experiments.config import (
+    Experiment,
+    GraphChoice,
+    Sections,
+    absolute_paths,
+    merged,
+    named_setting,
+    open_graph,
+    read_experiment,
+)
 from h2hgcn.experiments.search import OnSearch, Search, choose_settings, has_searched
-from h2hgcn.experiments.sections import Sections, absolute_paths, merged, named_setting
 from h2hgcn.options import suggestion
 from h2hgcn.tasks.base import check_edges
 from h2hgcn.training import Run, fit

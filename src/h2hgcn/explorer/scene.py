@@ -1,6 +1,7 @@
 """All that a page shows, out of arrays that may come from anywhere."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +10,226 @@ import torch
 from numpy.typing import NDArray
 
 from h2hgcn.embeddings import project_to_disk
-from h2hgcn.embeddings.columns import id_column, ids_as_array, label_column
-from h2hgcn.embeddings.coordinates import check_coordinates, check_points
-from h2hgcn.embeddings.neighbors import Rank
+from h2hgcn.embeddings.coordinates import check_coordinates, check_points, lorentz_tensor
+from h2hgcn.embeddings.disk import different_links, natural_order
+from h2hgcn.embeddings.files import id_column, ids_as_array, label_column
+from h2hgcn.embeddings.nearest import Rank, check_edges
 from h2hgcn.errors import DataError
-from h2hgcn.explorer.column import Column, make_column
-from h2hgcn.explorer.links import Links, find_links, find_targets
-from h2hgcn.explorer.nearest import Nearest, Probabilities
-from h2hgcn.geometry.numerics import ball_gap
+from h2hgcn.geometry import lorentz
+from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS, ball_gap
+
+# Names beyond these are taken together: no legend shows more, and a page has to hold them.
+MAX_CATEGORIES = 1_000
+OTHER = "other values"
+
+# The code of a point that has no value.
+MISSING = 0xFFFF
+
+
+@dataclass(frozen=True)
+class Column:
+    """``values`` are numbers (NaN where there is none), or, with ``categories``, places among these."""
+
+    name: str
+    values: NDArray[Any]
+    categories: tuple[str, ...] | None = None
+
+    def described(self) -> dict[str, Any]:
+        """What a page has to know before it asks for the values."""
+        if self.categories is not None:
+            return {"name": self.name, "kind": "category", "categories": list(self.categories)}
+        finite = self.values[np.isfinite(self.values)].astype(np.float64)
+        low, middle, high = (float(x) for x in np.quantile(finite, [0, 0.5, 1])) if len(finite) else (0.0, 0.0, 0.0)
+        whole = bool((finite == np.round(finite)).all())
+        return {"name": self.name, "kind": "number", "low": low, "middle": middle, "high": high, "whole": whole}
+
+
+def make_column(name: str, values: Any, known: tuple[str, ...] | None = None) -> Column:
+    """A column of numbers, or of whatever else there is as names; None is no value.
+
+    Names that all are among the ``known`` ones are places among these, so that each has the same color in both columns.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind in "iuf":
+        return Column(name, _numbers(array))
+    return _named(name, array, known)
+
+
+def _numbers(array: NDArray[Any]) -> NDArray[Any]:
+    """Float32 where that holds whole numbers exactly, and for fractions; else float64."""
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float32)
+    if array.dtype.kind in "iu":
+        return narrow if np.abs(array.astype(np.float64)).max(initial=0) <= 2**24 else array.astype(np.float64)
+    numbers = narrow if np.isfinite(narrow).sum() == np.isfinite(array).sum() else array.astype(np.float64)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def _named(name: str, array: NDArray[Any], known: tuple[str, ...] | None) -> Column:
+    texts = [None if value is None else _text(value) for value in array.tolist()]
+    counts = Counter(text for text in texts if text is not None)
+    if counts and known is not None and len(known) <= MAX_CATEGORIES and counts.keys() <= set(known):
+        kept = list(known)
+    else:
+        kept = sorted((text for text, _ in counts.most_common(MAX_CATEGORIES)), key=natural_order)
+    codes = {text: place for place, text in enumerate(kept)}
+    categories = (*kept, OTHER) if len(counts) > len(kept) else tuple(kept)
+    places = (MISSING if text is None else codes.get(text, len(kept)) for text in texts)
+    return Column(name, np.fromiter(places, dtype=np.uint16, count=len(texts)), categories)
+
+
+def _text(value: Any) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True)
+class Links:
+    """The neighbours of node ``i`` are ``targets[offsets[i] : offsets[i + 1]]``, in ascending order."""
+
+    offsets: NDArray[np.uint32]
+    targets: NDArray[np.uint32]
+
+    @property
+    def count(self) -> int:
+        """Every edge counts once, whichever way it goes."""
+        return len(self.targets) // 2
+
+    def degrees(self) -> NDArray[np.int64]:
+        ends = self.offsets.astype(np.int64)
+        return ends[1:] - ends[:-1]
+
+    def of(self, node: int) -> NDArray[np.uint32]:
+        return self.targets[self.offsets[node] : self.offsets[node + 1]]
+
+
+def find_links(edges: Any, num_nodes: int) -> Links:
+    """Edges ``(2, edges)`` both ways, each once, without loops."""
+    pairs = different_links(check_edges(edges, num_nodes), num_nodes)
+    codes = np.concatenate([pairs[:, 0] * num_nodes + pairs[:, 1], pairs[:, 1] * num_nodes + pairs[:, 0]])
+    codes.sort()
+    sources, targets = np.divmod(codes, num_nodes)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=num_nodes))])
+    return Links(offsets.astype(np.uint32), targets.astype(np.uint32))
+
+
+def find_targets(edges: Any, num_nodes: int) -> Links:
+    """Directed edges ``(2, edges)`` from their sources, in the form of ``Links``; loops are left out."""
+    sources, targets = check_edges(edges, num_nodes)
+    codes = np.unique((sources * num_nodes + targets)[sources != targets])
+    sources, targets = np.divmod(codes, num_nodes)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=num_nodes))])
+    return Links(offsets.astype(np.uint32), targets.astype(np.uint32))
+
+
+# Probabilities of links for pairs (k × 2) of nodes; None where nothing was trained to tell them.
+Probabilities = Callable[[NDArray[np.int64]], Iterable[float] | None]
+Entry = dict[str, Any]
+Found = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+KINDS = ("neighbors", "links")
+
+
+class Nearest:
+    """Lists of nodes by distance, which is that of the whole space, whatever a picture shows of it."""
+
+    def __init__(
+        self,
+        points: Any,
+        space: str,
+        links: Links | None,
+        probabilities: Probabilities | None = None,
+        distance_scale: float = 1.0,
+        targets: Links | None = None,
+        rank: Rank | None = None,
+        directed: bool = False,
+    ) -> None:
+        self._points = lorentz_tensor(points, space)
+        self._array: NDArray[np.float64] = self._points.numpy()
+        steps = INNER_PRODUCT_STEPS + self._array.shape[1]
+        self._rounding = steps * np.finfo(np.float64).eps * self._array[:, 0]
+        self._links = links
+        self._probabilities = probabilities
+        self._scale = distance_scale
+        self._targets = targets
+        self._rank = rank
+        self.directed = directed
+
+    @property
+    def knows_links(self) -> bool:
+        """Without edges nobody can tell which are missing."""
+        return self._links is not None and self._links.count > 0
+
+    def near(self, kind: str, node: int, k: int) -> list[Entry]:
+        """``"neighbors"``: the ``k`` nearest nodes; ``"links"``: the nearest that the node is not linked with, or, if
+        there is a ``rank``, the highest of those that it has no edge to.
+        """
+        return self.all_near(kind, [node], k)[0]
+
+    def all_near(self, kind: str, nodes: Sequence[int], k: int) -> list[list[Entry]]:
+        """The lists of several nodes, whose distances and probabilities are asked for together."""
+        found = self._found(kind, nodes, k)
+        pairs = np.array([(node, other) for node, (others, _) in zip(nodes, found, strict=True) for other in others])
+        given = self._probabilities(pairs) if self._probabilities is not None and len(pairs) else None
+        chances = iter([None] * len(pairs) if given is None else [float(chance) for chance in given])
+        return [
+            self._entries(node, others, distances, chances)
+            for node, (others, distances) in zip(nodes, found, strict=True)
+        ]
+
+    def _entries(
+        self, node: int, others: NDArray[np.int64], distances: NDArray[np.float64], chances: Iterator[float | None]
+    ) -> list[Entry]:
+        linked = np.isin(others, self._linked(node))
+        return [
+            {"node": other, "distance": distance * self._scale, "probability": next(chances), "linked": known}
+            for other, distance, known in zip(others.tolist(), distances.tolist(), linked.tolist(), strict=True)
+        ]
+
+    def _found(self, kind: str, nodes: Sequence[int], k: int) -> list[Found]:
+        """The nearest of each node with their distances, in order."""
+        if kind == "links" and self._rank is not None:
+            return [self._ranked(node, k) for node in nodes]
+        candidates = [self._candidates(kind, node, k) for node in nodes]
+        sizes = [len(some) for some in candidates]
+        sources, targets = np.repeat(nodes, sizes), np.concatenate(candidates)
+        distances = lorentz.distance(self._points[sources], self._points[targets]).numpy() if len(targets) else targets
+        parts = np.split(distances, np.cumsum(sizes)[:-1])
+        orders = [np.argsort(part, kind="stable")[:k] for part in parts]
+        return [(some[order], part[order]) for some, part, order in zip(candidates, parts, orders, strict=True)]
+
+    def _ranked(self, node: int, k: int) -> Found:
+        """The likeliest targets of a node that it has no edge to."""
+        assert self._rank is not None
+        free = np.ones(len(self._array), dtype=bool)
+        free[node] = False
+        if self._targets is not None:
+            free[self._targets.of(node)] = False
+        others = free.nonzero()[0]
+        scores = self._rank(np.column_stack([np.full_like(others, node), others]))
+        others = others[(-scores).argsort(kind="stable")[:k]]
+        return others, lorentz.distance(self._points[[node]], self._points[others]).numpy()
+
+    def _candidates(self, kind: str, node: int, k: int) -> NDArray[np.int64]:
+        own = self._array[node]
+        products = self._array @ np.concatenate([own[:1], -own[1:]])
+        products[node] = np.inf
+        if kind == "links":
+            products[self._linked(node)] = np.inf
+        return _may_be_smallest(products, own[0] * self._rounding, k)
+
+    def _linked(self, node: int) -> NDArray[np.uint32]:
+        return self._links.of(node) if self._links is not None else np.empty(0, dtype=np.uint32)
+
+
+def _may_be_smallest(numbers: NDArray[np.float64], rounding: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    """The places, in ascending order, of all that may be among the ``k`` smallest if each may be off by so much."""
+    k = min(k, int(np.isfinite(numbers).sum()))
+    if not k:
+        return np.empty(0, dtype=np.int64)
+    smallest = np.argpartition(numbers, k - 1)[:k]
+    limit = (numbers + rounding)[smallest].max()
+    return (numbers - rounding <= limit).nonzero()[0]
+
 
 # Further columns than these are left out: a list to choose from has to end.
 MAX_COLUMNS = 60

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from h2hgcn.datasets import task_features
-from h2hgcn.datasets.edge_arrays import edge_ends
+from h2hgcn.datasets.arrays import edge_ends
 from h2hgcn.errors import DataError
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.large import RenumberedAdjacency

@@ -14,7 +14,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.models import LabelPropagation
 
 from h2hgcn.datasets import DataError, EdgeSplit
-from h2hgcn.datasets.splits.pairs import Pairs
+from h2hgcn.datasets.pairs import Pairs
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.tasks.metrics import Metrics, Scores, auc, link_metrics
 from h2hgcn.tasks.neighborhoods import Neighborhoods, neighbor_weights, shared_neighbors, undirected_graph

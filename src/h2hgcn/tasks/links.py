@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, EdgeSplit, split_edges
-from h2hgcn.datasets.inspection.blocks import bridge_share
-from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs, PairSpace, contains, distinct_pairs, nth_absent
-from h2hgcn.datasets.splits.splits import Protocol
+from h2hgcn.datasets.pairs import AbsentPairs, Pairs, PairSpace, contains, distinct_pairs, nth_absent
+from h2hgcn.datasets.shape import bridge_share
+from h2hgcn.datasets.splits import Protocol
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.large import RenumberedAdjacency, renumbered
 from h2hgcn.jit import compiled

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor, nn
 
-from h2hgcn.datasets.splits.pairs import Pairs, contains
+from h2hgcn.datasets.pairs import Pairs, contains
 from h2hgcn.jit import compiled, run_on_rows
 from h2hgcn.tasks.metrics import Scores, auc
 

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, NodeSplit, split_nodes
-from h2hgcn.datasets.conventions import UNLABELLED
-from h2hgcn.datasets.splits.nodes import node_labels
-from h2hgcn.datasets.splits.pairs import AbsentPairs, Pairs, PairSpace, distinct_pairs
-from h2hgcn.datasets.splits.splits import NodeProtocol
+from h2hgcn.datasets.arrays import UNLABELLED
+from h2hgcn.datasets.pairs import AbsentPairs, Pairs, PairSpace, distinct_pairs
+from h2hgcn.datasets.splits import NodeProtocol, node_labels
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.large import renumbered
 from h2hgcn.layers import prepare_adjacency

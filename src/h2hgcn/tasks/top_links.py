@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2hgcn.datasets import EdgeSplit
-from h2hgcn.datasets.splits.pairs import Pairs, PairSpace, contains, distinct_pairs
+from h2hgcn.datasets.pairs import Pairs, PairSpace, contains, distinct_pairs
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
 from h2hgcn.jit import compiled, run_on_rows

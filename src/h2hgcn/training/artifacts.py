@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from h2hgcn.datasets.conventions import UNLABELLED
+from h2hgcn.datasets.arrays import UNLABELLED
 from h2hgcn.datasets.graph_file import is_graph
-from h2hgcn.datasets.splits.nodes import node_labels
+from h2hgcn.datasets.splits import node_labels
 from h2hgcn.embeddings import project_to_disk, write_embeddings, write_report
 from h2hgcn.embeddings.coordinates import Coordinates, Points, check_coordinates
-from h2hgcn.embeddings.streams import stream_embeddings
+from h2hgcn.embeddings.files import stream_embeddings
 from h2hgcn.errors import DataError
 from h2hgcn.layers.spaces import check_space
 from h2hgcn.models.row_blocks import Allocate, Progress, can_go_by_blocks, point_blocks

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 import torch
 from torch import nn
 
+from h2hgcn.datasets.collection import as_collection
 from h2hgcn.datasets.graph_file import is_graph, keep_graph
-from h2hgcn.datasets.graph_list import as_collection
-from h2hgcn.datasets.splits.splits import check_seed
+from h2hgcn.datasets.splits import check_seed
 from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
 from h2hgcn.layers.inputs import node_vectors_of

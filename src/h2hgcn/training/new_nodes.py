@@ -12,16 +12,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import task_features
-from h2hgcn.datasets.conventions import UNLABELLED
-from h2hgcn.datasets.own.edge_list import EdgeList
-from h2hgcn.datasets.own.edge_sources import read_edges_from
-from h2hgcn.datasets.own.edge_weights import single_precision_weights
-from h2hgcn.datasets.own.ids import integers_in, unknown_nodes
-from h2hgcn.datasets.own.node_features import feature_tensor, read_features
-from h2hgcn.datasets.own.node_sources import features_of
-from h2hgcn.datasets.own.node_values import NodeValues, and_more
-from h2hgcn.datasets.own.tables import Ids, shown
-from h2hgcn.datasets.splits.pairs import contains
+from h2hgcn.datasets.arrays import UNLABELLED
+from h2hgcn.datasets.edges import read_edges_from, single_precision_weights
+from h2hgcn.datasets.ids import integers_in, unknown_nodes
+from h2hgcn.datasets.nodes import NodeValues, and_more, feature_tensor, features_of, read_features
+from h2hgcn.datasets.pairs import contains
+from h2hgcn.datasets.table_columns import EdgeList
+from h2hgcn.datasets.tables import Ids, shown
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.tasks.base import Problem, check_same_columns, listed
 from h2hgcn.training.names import NodeNames

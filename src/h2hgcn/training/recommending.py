@@ -10,21 +10,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from h2hgcn.datasets.splits.pairs import PairSpace, distinct_pairs
-from h2hgcn.embeddings.link_index import (
+from h2hgcn.datasets.pairs import PairSpace, distinct_pairs
+from h2hgcn.embeddings.nearest import (
     POPULAR,
     ExactSearch,
     FaissSearch,
     ScoredSearch,
+    Search,
     Vectors,
     WidenedSearch,
+    as_links,
     build_search,
+    check_count,
     identity_of,
     load_faiss,
+    measured_recall,
+    recommend_many,
     vectors_of,
 )
-from h2hgcn.embeddings.many_links import Search, measured_recall, recommend_many
-from h2hgcn.embeddings.neighbors import as_links, check_count
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import atomic_write
 from h2hgcn.layers.spaces import check_space

@@ -17,7 +17,7 @@ from torch import Tensor
 from h2hgcn.datasets.graph_file import is_graph, keep_graph
 from h2hgcn.embeddings import recommend_links
 from h2hgcn.embeddings.coordinates import convert
-from h2hgcn.embeddings.neighbors import Direction, Rank, as_links, check_direction
+from h2hgcn.embeddings.nearest import Direction, Rank, as_links, check_direction
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import write_tensors
 from h2hgcn.layers.inputs import node_vectors_of

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.sections import Sections, merged, read_toml
-from h2hgcn.experiments.shared_settings import SPLIT
+from h2hgcn.experiments.config import SPLIT, Sections, merged, read_toml
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.encoder import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, option_types, suggestion

@@ -7,8 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.presets import Chosen, chosen_from, find_preset
-from h2hgcn.experiments.sections import Sections, merged
+from h2hgcn.experiments.config import Chosen, Sections, chosen_from, find_preset, merged
 from h2hgcn.options import suggestion
 
 TABLES = ("table1", "table2", "table3", "table4", "ablations")

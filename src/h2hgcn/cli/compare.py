@@ -1,0 +1,251 @@
+"""``h2hgcn compare``: several models on one graph and one split, in one table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Column, Table
+
+from h2hgcn.cli.console import (
+    command_to_resume,
+    counted,
+    print_json,
+    print_title,
+    run_cells,
+    say,
+    starting,
+    stderr,
+    stdout,
+)
+from h2hgcn.cli.options import (
+    DataFolder,
+    Directed,
+    Edges,
+    Features,
+    Graphs,
+    Header,
+    Labels,
+    Search,
+    Source,
+    Target,
+    Unlinked,
+    Weights,
+    given,
+)
+
+if TYPE_CHECKING:
+    from h2hgcn.experiments.compare import Comparison, ComparisonTable, Row
+    from h2hgcn.experiments.runner import Outcome
+
+
+def print_table(comparison: "Comparison", table: "ComparisonTable") -> None:
+    names = ("model", f"test {table.metric}", "val", "parameters", "s/run", "against the best")
+    # on a narrow terminal names and words are broken, numbers are not
+    columns = [Column(name, no_wrap=name not in (names[0], names[-1])) for name in names]
+    shown = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    for row in table.rows:
+        shown.add_row(
+            row.model, _scores(row), "" if row.val_mean is None else f"{row.val_mean:.4f}",
+            "" if row.parameters is None else f"{row.parameters:,}",
+            "" if row.seconds is None else f"{row.seconds:.1f}",
+            _against_best(row, table, comparison.vary_split),
+        )  # fmt: skip
+    for name, score in table.trivial.items():
+        shown.add_row(name, f"{score:.4f}", "", "", "", "no learning")
+    stdout.print()
+    print_title(f"mean and deviation over {counted(len(comparison.seeds), 'seed')}")
+    stdout.print(shown)
+    if any(row.p_value is not None for row in table.rows):
+        kind = f"paired t-test over {comparison.varied}s" if comparison.vary_split else "Welch's t-test over seeds"
+        shared = f"0.05 shared out over {counted(len(table.rows) - 1, 'comparison')}"
+        stdout.print(f"differs: p < {table.level:.3g} ({kind}; {shared})")
+
+
+def _scores(row: "Row") -> str:
+    if row.mean is None:
+        return "diverged" if row.diverged else ""
+    deviation = "" if row.deviation is None else f" ± {row.deviation:.4f}"
+    lost = f" ({row.diverged} diverged)" if row.diverged else ""
+    return f"{row.mean:.4f}{deviation}{lost}"
+
+
+def _against_best(row: "Row", table: "ComparisonTable", paired: bool) -> str:
+    if row.mean is None:
+        return ""
+    if not row.learnt:
+        return "no better than chance"
+    best = table.best
+    if best is None or row.model == best.model:
+        return "best"
+    differs = table.differs(row)
+    if differs is None:
+        enough = paired and min(len(row.scores), len(best.scores)) > 1
+        return "too few seeds in common with the best to tell" if enough else "too few seeds to tell"
+    return f"{'differs' if differs else 'within noise'}, p = {row.p_value:.2g}"
+
+
+def as_json(comparison: "Comparison", table: "ComparisonTable") -> dict[str, Any]:
+    first = comparison.first
+    return {
+        "dataset": first.graph.name,
+        "task": first.task.name,
+        "protocol": first.task.protocol,
+        "seeds": list(comparison.seeds),
+        "vary_split": comparison.vary_split,
+        "metric": table.metric,
+        "level": table.level,
+        "best": None if table.best is None else table.best.model,
+        "models": [
+            {
+                "model": row.model, "space": row.space, "test": row.test, "mean": row.mean, "deviation": row.deviation,
+                "validation": row.val, "diverged": row.diverged, "better_than_chance": row.learnt,
+                "parameters": row.parameters, "seconds": row.seconds, "p_value": row.p_value,
+                "differs": table.differs(row),
+            }
+            for row in table.rows
+        ],
+        "trivial": table.trivial,
+    }  # fmt: skip
+
+
+Outcomes = dict[tuple[str, int], "Outcome"]
+
+
+def compare(
+    models: Annotated[
+        str | None,
+        typer.Option(
+            help="Names of models, joined by commas; see h2hgcn models. Default: h2h-gcn,hgcn,gcn,mlp; without "
+            "features h2h-gcn,gcn,hyp,euc; for gc h2h-gcn,gin,fingerprint."
+        ),
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="lp, nc or gc. Default: lp, or gc.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
+    edges: Edges = None,
+    graphs: Graphs = None,
+    features: Features = None,
+    labels: Labels = None,
+    weights: Weights = None,
+    directed: Directed = None,
+    source: Source = None,
+    target: Target = None,
+    header: Header = None,
+    unlinked: Unlinked = None,
+    data: DataFolder = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, each a run of every model.")] = 3,
+    vary_split: Annotated[
+        bool,
+        typer.Option("--vary-split", help="Another split (gc: another fold) for each seed, the same for all models."),
+    ] = False,
+    epochs: Annotated[int | None, typer.Option(help="Largest number of epochs, of all models.")] = None,
+    dim: Annotated[int | None, typer.Option(help="Dimension of the embedding space, of all models.")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="How data are split: clean, legacy, planetoid, given, ...")
+    ] = None,
+    search: Search = "auto",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Any other setting of all models, as section.option=value.")
+    ] = None,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A TOML file of settings: of the model that it names, as best.toml of h2hgcn tune does, or of all; "
+            "repeat it."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the runs. Default: runs/compare-DATA-TASK.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes, of one thread each. Default: one a core.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Train anew what is in the folder, finished or not.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """Compare models on the same graph and the same split, several seeds each.
+
+    Without --models, usual ones are compared: hyperbolic and Euclidean, with the graph and without. Every run has the
+    settings that h2hgcn train finds for its model, by the same search with the same budget. What h2hgcn train adds to
+    all models alike (task.neighborhood_terms, task.feature_terms) is left out. Run the same command again to resume.
+
+    Example: h2hgcn compare --models h2h-gcn,gcn,mlp --seeds 2 --epochs 20
+    """
+    with starting():
+        from h2hgcn.experiments.compare import check_varied, default_models, plan, tabulate
+        from h2hgcn.experiments.config import absolute_paths, merged, open_graph, read_layer, setting
+        from h2hgcn.models import ENCODERS
+    graph = given(
+        dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
+        directed=directed, source=source, target=target, header=header, unlinked=unlinked,
+    )  # fmt: skip
+    flags = {
+        "data": absolute_paths(graph, Path()),
+        "task": given(name=task, protocol=protocol),
+        "model": given(dim=dim),
+        "training": given(epochs=epochs),
+        "search": search,
+    }
+    files = [read_layer(path) for path in config or ()]
+    flags = merged(flags, *map(setting, settings or ()))
+    if models is None:
+        names = default_models(flags, files, data)
+    else:
+        names = [name.strip() for name in models.split(",") if name.strip()]
+    comparison = plan(flags, names, seeds, out, files, data, force, vary_split)
+    # said once, here: what is strange about the data, and whether the task fits them
+    opened = open_graph(comparison.first.graph, data)
+    metric = comparison.first.task.bind(opened).selection_metric
+    check_varied(comparison, opened)
+    _announce(comparison)
+    outcomes, error = _run(comparison, jobs, force)
+    table = tabulate(comparison, outcomes, {name: str(ENCODERS[name].space) for name in names}, metric)
+    if json:
+        print_json(as_json(comparison, table))
+    elif outcomes or error is None:
+        print_table(comparison, table)
+    if error is not None:
+        raise error
+    if len(outcomes) < len(comparison.cells):
+        done = f"{len(outcomes)} of {len(comparison.cells)} runs"
+        say("stopped", "bold yellow", f"{done}; {command_to_resume(force)} resumes")
+        raise typer.Exit(1)
+    if all(row.mean is None for row in table.rows):
+        say(
+            "error", "bold red", "the numbers of every run went bad; try a smaller learning rate, --set training.lr=..."
+        )
+        raise typer.Exit(1)
+
+
+def _run(comparison: "Comparison", jobs: int | None, force: bool) -> tuple[Outcomes, Exception | None]:
+    """What came to an end, and the first error, if there was one; others are said."""
+    places = list(comparison.cells)
+    outcomes: Outcomes = {}
+    errors: list[Exception] = []
+
+    def finished(number: int, outcome: "Outcome") -> str:
+        if outcome.error is None:
+            outcomes[places[number]] = outcome
+        else:
+            errors.append(outcome.error)
+        return _words(places[number], outcome)
+
+    try:
+        run_cells(comparison.cells.values(), len(places), jobs, finished, force)
+    except ChildProcessError as error:
+        errors.append(error)
+    for other in errors[1:]:
+        say("error", "bold red", other)
+    return outcomes, errors[0] if errors else None
+
+
+def _words(place: tuple[str, int], outcome: "Outcome") -> str:
+    model, seed = place
+    score = outcome.score("test")
+    said = outcome.status if score is None else f"test {outcome.result['selection']} {score:.4f}"
+    return f"{model}, seed {seed}: {said}"
+
+
+def _announce(comparison: "Comparison") -> None:
+    first = comparison.first
+    split = f"{first.task.protocol} split" + (f", another {comparison.varied} for each seed" * comparison.vary_split)
+    stderr.print(
+        f"{', '.join(comparison.experiments)} for {first.task.name} on {first.graph.name}, {split}, "
+        f"{counted(len(comparison.seeds), 'seed')}, to {next(iter(comparison.cells.values())).folder.parent}",
+        soft_wrap=True,
+    )

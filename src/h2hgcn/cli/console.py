@@ -1,0 +1,304 @@
+"""What commands share: output, progress, files, signals."""
+
+import json
+import os
+import signal
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.status import Status
+from rich.table import Column, Table
+from rich.text import Text
+
+from h2hgcn.errors import DataError
+
+if TYPE_CHECKING:
+    from h2hgcn.experiments.runner import Cell, Outcome
+    from h2hgcn.experiments.search import Search
+    from h2hgcn.training.checkpoint import TrainingState
+    from h2hgcn.training.loop import EpochReport
+
+# File names and messages are printed as they are: brackets in them are no markup, and :fire: is no picture.
+stdout = Console(markup=False, emoji=False, highlight=False)
+stderr = Console(stderr=True, markup=False, emoji=False, highlight=False)
+
+
+def print_title(title: str) -> None:
+    stdout.print(Text(title, style="bold"))
+
+
+def say(kind: str, style: str, message: object) -> None:
+    """An error or a note, in one line that terminals may break as they like."""
+    stderr.print(Text.assemble((f"{kind}:", style), f" {message}"), soft_wrap=True)
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 seed``, ``2 seeds``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def starting() -> Status:
+    """Shown on a terminal while PyTorch is imported, which takes seconds."""
+    return stderr.status("starting")
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Shown on a terminal, and told how many of how many are done."""
+    from rich.progress import Progress
+
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document and nothing else, so that it can be piped."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
+
+_TABLES = (".csv", ".parquet")
+
+
+def check_free(path: Path, force: bool) -> None:
+    """Refuses to write over a file, before any work is done."""
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; name a file")
+    if path.exists() and not force:
+        raise DataError(f"{path} is there already; name another file, or use --force")
+    if (blocked := next((folder for folder in path.parents if folder.is_file()), None)) is not None:
+        raise DataError(f"{blocked} is a file, so nothing can be written below it; name another place")
+
+
+def check_table(path: Path, force: bool) -> None:
+    """Refuses what ``write_table`` could not write."""
+    check_free(path, force)
+    if path.suffix.lower() not in _TABLES:
+        raise DataError(f"{path}: tables are written as {' or '.join(_TABLES)}; end the name with one of these")
+
+
+def write_table(path: Path, columns: dict[str, Any]) -> None:
+    """Columns as a Parquet or CSV file, by its ending."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from h2hgcn.files import atomic_write
+
+    write = pa.parquet.write_table if path.suffix.lower() == ".parquet" else pa.csv.write_csv
+    with atomic_write(path) as file:
+        write(pa.table(columns), file)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def command_to_resume(force: bool) -> str:
+    """What to run again; --force would start from the beginning."""
+    return "the same command without --force" if force else "the same command"
+
+
+class StopAfterEpoch:
+    """Within, SIGINT and SIGTERM only ask to stop."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._before: dict[int, Any] = {}
+
+    def wanted(self) -> bool:
+        return self._asked > 0
+
+    def __enter__(self) -> Self:
+        for number in _SIGNALS:
+            self._before[number] = signal.signal(number, self._ask)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self._asked += 1
+        if self._asked == 2:
+            raise KeyboardInterrupt
+        if self._asked == 1:  # after the second one everything is about to end, and must not be disturbed
+            say("stopping", "bold yellow", "when this epoch is over; once more to stop at once")
+
+
+_PARTS = {"val": "validation"}
+
+
+class TrainingProgress:
+    """Epoch, loss, validation metric and time left, on a terminal; elsewhere only that a run resumes, and its settings.
+
+    A search for settings comes first in the same bar, whose length is that of both.
+
+    ``resumed_from`` is the epoch that a run resumed from, or None.
+    """
+
+    def __init__(self, epochs: int) -> None:
+        self._progress = Progress(
+            TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.fields[words]}"),
+            TimeRemainingColumn(), console=stderr, transient=True, disable=not stderr.is_terminal,
+        )  # fmt: skip
+        self._task = self._progress.add_task("", total=epochs, words="")
+        self._epochs = epochs
+        self._searched = 0
+        self._validation = ""
+        self._first_epoch: int | None = None
+
+    @property
+    def resumed_from(self) -> int | None:
+        return self._first_epoch - 1 if self._first_epoch is not None and self._first_epoch > 1 else None
+
+    @property
+    def trained(self) -> bool:
+        """Whether there was an epoch."""
+        return self._first_epoch is not None
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def search(self, done: int, total: int, name: str) -> None:
+        """An epoch of a search is over."""
+        self._searched = total
+        self._progress.update(
+            self._task, completed=done, total=total + self._epochs, words=f"choosing settings: {name}"
+        )
+
+    def chosen(self, search: "Search") -> None:
+        """A search is over."""
+        stderr.print(search.summary, soft_wrap=True)
+        for note in search.notes:
+            say("note", "bold yellow", note)
+
+    def update(self, report: "EpochReport", state: "TrainingState") -> None:
+        if self._first_epoch is None:
+            self._first_epoch = report.epoch
+            if self.resumed_from is not None:
+                stderr.print(f"resuming after epoch {self.resumed_from}")
+            # epochs of an earlier process took no time of this one's, by which the time left is told
+            self._progress.reset(
+                self._task, total=self._searched + self._epochs, completed=self._searched + report.epoch - 1
+            )
+        if report.val is not None:
+            name = report.selection
+            part = _PARTS.get(report.part, report.part)
+            self._validation = f"{part} {name} {report.val[name]:.4f}, best {state.best[name]:.4f}"
+        self._progress.update(
+            self._task, completed=self._searched + report.epoch, words=f"loss {report.loss:.4f}  {self._validation}"
+        )
+
+
+Metrics = dict[str, dict[str, float]]
+
+_HEADERS = {"val": "validation"}
+# What selects where something was added to the model after training: the metric without it.
+_WITHOUT_TERMS = {"auc": "auc_decoder", "accuracy": "accuracy_network"}
+_MOST_CLASSES, _WIDEST_NAME = 20, 12  # of classes that are printed one by one, and of the heads of their matrix
+_STYLE: dict[str, Any] = {"box": None, "header_style": "bold", "pad_edge": False}
+
+
+def metrics_table(metrics: Metrics, selection: str, trivial: Metrics | None = None) -> Table:
+    """The metrics of a model, beside baselines that need no training, which are by metric and name; the metric that
+    selects is marked.
+    """
+    table = Table("metric", *(_HEADERS.get(part, part) for part in metrics), **_STYLE)
+    names = list(list(metrics.values())[-1])
+    selecting = next((name for name in (_WITHOUT_TERMS.get(selection), selection) if name in names), selection)
+    for name in names:
+        marked = f"{name} (selects)" if name == selecting else name
+        values = (part.get(name) for part in metrics.values())
+        table.add_row(marked, *("" if value is None else _number(value) for value in values))
+    for metric, scores in (trivial or {}).items():
+        for name, value in scores.items():
+            table.add_row(f"baseline: {name}, {metric}", *[""] * (len(metrics) - 1), f"{value:.4f}")
+    return table
+
+
+def _number(value: float) -> str:
+    return f"{value:.1e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"  # an error may be tiny, and is not 0
+
+
+def print_classes(details: dict[str, Any]) -> None:
+    """Prints precision, recall, F1 and support of each class, and the confusion matrix if it fits, unless there are
+    many classes.
+    """
+    classes = details.get("classes", ())
+    if not 0 < len(classes) <= _MOST_CLASSES:
+        return
+    table = Table(
+        "class", *(Column(name, justify="right") for name in ("precision", "recall", "f1", "support")), **_STYLE
+    )
+    for row in classes:
+        shares = (f"{row[name]:.4f}" for name in ("precision", "recall", "f1"))
+        table.add_row(Text(row["name"]), *shares, str(row["support"]))
+    stdout.print()
+    stdout.print(table)
+    names = [textwrap.shorten(row["name"], _WIDEST_NAME, placeholder="…") or "…" for row in classes]
+    matrix = Table("true class, predicted as", *(Column(Text(name), justify="right") for name in names), **_STYLE)
+    for name, counts in zip(names, details["confusion"], strict=True):
+        matrix.add_row(Text(name), *map(str, counts))
+    stdout.print()
+    if stdout.measure(matrix, options=stdout.options.update(max_width=1000)).maximum <= stdout.width:
+        stdout.print(matrix)
+    else:
+        stdout.print("The confusion matrix is wider than this terminal: see report.html, or --json.")
+    stdout.print()
+
+
+def epochs_line(result: dict[str, Any], resumed_from: int | None) -> str:
+    """How long training took, and the epoch it resumed from."""
+    stopped = "stopped early" if result["stopped_early"] else "all epochs"
+    line = f"best epoch {result['best_epoch']} of {result['epochs']} ({stopped}), {result['seconds']:.1f} s of training"
+    return f"{line}, resumed from epoch {resumed_from}" if resumed_from else line
+
+
+def run_cells(
+    cells: "Iterable[Cell]",
+    total: int,
+    jobs: int | None,
+    finished: "Callable[[int, Outcome], str]",
+    force: bool = False,
+) -> int:
+    """How many cells came to an end; of each its number and outcome are told to ``finished``, which says it in words.
+
+    ``jobs`` processes, one a core by default. The first Ctrl-C lets epochs end and begins nothing new; the second ends
+    all at once. ``force`` says whether finished cells are trained again.
+    """
+    from h2hgcn.experiments.runner import cell_pool
+
+    columns = (
+        TextColumn("runs"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[words]}"),
+    )
+    progress = Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal)
+    bar = progress.add_task("", total=total, words="")
+    processes = max(min(jobs or os.cpu_count() or 1, total), 1)
+    done = 0
+    try:
+        with StopAfterEpoch() as stop, cell_pool(processes) as pool, progress:
+            for number, outcome in pool.outcomes(cells, stop.wanted):
+                if outcome.status != "stopped":
+                    progress.update(bar, advance=1, words=finished(number, outcome))
+                    done += 1
+    except KeyboardInterrupt:
+        say("stopped", "bold yellow", f"at once; {command_to_resume(force)} resumes from the last checkpoints")
+        raise typer.Exit(1) from None
+    return done

@@ -1,0 +1,230 @@
+"""``h2hgcn tune``: settings chosen on validation data."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Column, Table
+
+from h2hgcn.cli.console import (
+    StopAfterEpoch,
+    TrainingProgress,
+    counted,
+    print_json,
+    print_title,
+    run_cells,
+    say,
+    starting,
+    stderr,
+    stdout,
+)
+from h2hgcn.cli.options import (
+    DataFolder,
+    Directed,
+    Edges,
+    Features,
+    Graphs,
+    Header,
+    Labels,
+    Search,
+    Source,
+    Target,
+    Unlinked,
+    Weights,
+    given,
+)
+from h2hgcn.errors import DataError
+
+if TYPE_CHECKING:
+    from h2hgcn.experiments.config import Experiment, Sections
+    from h2hgcn.experiments.runner import Outcome
+    from h2hgcn.experiments.spaces import Space
+    from h2hgcn.experiments.tune import Study, TrialResult, Tuning
+
+# Trials that the closing table shows.
+_SHOWN = 5
+
+
+def write_best(tuning: "Tuning", results: "list[TrialResult]", metric: str) -> Path | None:
+    """The file of the best settings; None if no trial has a score."""
+    from h2hgcn.experiments.tune import write_settings
+
+    if not results or results[0].score is None:
+        return None
+    path = tuning.folder / "best.toml"
+    seeds = f"seed {tuning.seeds[0]}" if tuning.num_seeds == 1 else f"seeds {tuning.seeds[0]} to {tuning.seeds[-1]}"
+    trials = counted(len(results), "trial")
+    how = f"chosen by h2hgcn tune: validation {metric} {results[0].score:.4f}, the best of {trials}, {seeds}"
+    write_settings(path, tuning, results[0], how)
+    return path
+
+
+def print_results(results: "list[TrialResult]", metric: str, best: Path | None) -> None:
+    shown = Table(Column("trial", no_wrap=True), Column(f"validation {metric}", no_wrap=True), "settings", box=None)
+    shown.header_style, shown.pad_edge = "bold", False
+    for result in results[:_SHOWN]:
+        shown.add_row(str(result.number), score_of(result), _words(result))
+    stdout.print()
+    print_title(f"the best of {counted(len(results), 'trial')} (trial 0: the settings before)")
+    stdout.print(shown)
+    if best is not None:
+        stdout.print(f"\n{best}  the settings of the first; train with --config {best}", soft_wrap=True)
+
+
+def score_of(result: "TrialResult") -> str:
+    return "failed" if result.score is None else f"{result.score:.4f}"
+
+
+def _words(result: "TrialResult") -> str:
+    pairs = ((name, value) for options in result.settings.values() for name, value in options.items())
+    return ", ".join(f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in pairs)
+
+
+def as_json(results: "list[TrialResult]", metric: str) -> dict[str, Any]:
+    trials = [{"trial": result.number, "validation": result.score, "settings": result.settings} for result in results]
+    return {"metric": metric, "trials": trials}
+
+
+def tune(
+    task: Annotated[str | None, typer.Option(help="lp, nc or gc. Default: lp, or gc.")] = None,
+    model: Annotated[str | None, typer.Option(help="Name of the model; see h2hgcn models.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
+    edges: Edges = None,
+    graphs: Graphs = None,
+    features: Features = None,
+    labels: Labels = None,
+    weights: Weights = None,
+    directed: Directed = None,
+    source: Source = None,
+    target: Target = None,
+    header: Header = None,
+    unlinked: Unlinked = None,
+    data: DataFolder = None,
+    trials: Annotated[int, typer.Option(min=1, help="Settings to try, all in all.")] = 30,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each setting; their mean counts.")] = 1,
+    seed: Annotated[int | None, typer.Option(help="The first seed, of the runs and of the search.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Largest number of epochs.")] = None,
+    dim: Annotated[
+        int | None, typer.Option(help="Dimension of the embedding space, which is then not searched.")
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="How data are split: clean, legacy, planetoid, given, ...")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting that is not searched, as section.option=value.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings to start from.")] = None,
+    space: Annotated[Path | None, typer.Option(help="A TOML file of what is searched. Default: our own.")] = None,
+    search: Search = "auto",
+    out: Annotated[Path | None, typer.Option(help="Folder of the study. Default: runs/tune-DATA-TASK-MODEL.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes, of one thread each. Default: one a core.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
+) -> None:
+    """Choose settings by the validation metric. Test metrics play no part in the choice and are not kept.
+
+    The first trial has the settings that h2hgcn train chooses; Optuna proposes the others. The best go to best.toml,
+    for --config of h2hgcn train and h2hgcn compare. Run the same command again to resume, with more --trials to
+    continue.
+
+    Example: h2hgcn tune --trials 2 --epochs 5 --jobs 1
+    """
+    with starting():
+        from h2hgcn.datasets.graph_file import fingerprint
+        from h2hgcn.experiments.config import absolute_paths, merged, open_graph, read_experiment, read_layer, setting
+        from h2hgcn.experiments.spaces import search_space
+        from h2hgcn.experiments.tune import Tuning, check_place, check_space, open_study, without_idle
+    graph = given(
+        dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
+        directed=directed, source=source, target=target, header=header, unlinked=unlinked,
+    )  # fmt: skip
+    given_flags = {
+        "data": absolute_paths(graph, Path()),
+        "task": given(name=task, protocol=protocol),
+        "model": given(name=model, dim=dim),
+        "training": given(epochs=epochs),
+        **given(seed=seed),
+    }
+    flags = merged(given_flags, *map(setting, settings or ()))
+    files = () if config is None else (read_layer(config),)
+    base = read_experiment({**flags, "search": search}, files)
+    base.check_held_out()
+    searched = _searched(search_space(base.task.name, base.model_name, space), flags, space)
+    searched = searched if space is not None else without_idle(searched, base)
+    opened = open_graph(base.graph, data)
+    # notes on the data are printed once, here
+    problem = base.task.bind(opened)
+    metric = problem.selection_metric
+    place = out or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
+    tuning = Tuning(flags, searched, place, seeds, files, data, fingerprint(opened))
+    if space is not None:
+        check_space(tuning, str(space), problem.in_features)
+    check_place(place)
+    tuning = _with_start(tuning, base, opened)
+    with open_study(tuning) as study:
+        stderr.print(
+            f"{base.model_name} for {base.task.name} on {base.graph.name}, {base.task.protocol} split, "
+            f"{counted(trials, 'trial')} of {counted(seeds, 'run')} each, to {tuning.folder}",
+            soft_wrap=True,
+        )
+        complete = _run(study, trials, seeds, jobs)
+        results = study.results
+        best = write_best(tuning, results, metric)
+    if json:
+        print_json(as_json(results, metric))
+    elif results:
+        print_results(results, metric, best)
+    if not complete:
+        say("stopped", "bold yellow", f"{len(results)} of {trials} trials; the same command resumes")
+        raise typer.Exit(1)
+    if best is None:
+        say("error", "bold red", "every trial failed; try other settings, such as a smaller learning rate")
+        raise typer.Exit(1)
+
+
+def _with_start(tuning: "Tuning", base: "Experiment", data: Any) -> "Tuning":
+    """A study whose first trial has the best of the candidates that h2hgcn train races, if there are any."""
+    from h2hgcn.experiments.search import SearchStopped, choose_settings, settings_layer
+
+    progress = TrainingProgress(0)
+    try:
+        with StopAfterEpoch() as stop, progress:
+            chosen, found = choose_settings(
+                base, data, tuning.folder / ".start", on_search=progress.search, should_stop=stop.wanted
+            )
+    except SearchStopped:
+        say("stopped", "bold yellow", "while choosing the settings of the first trial; the same command resumes")
+        raise typer.Exit(1) from None
+    if found is None:
+        return tuning
+    progress.chosen(found)
+    return replace(tuning, files=(settings_layer(chosen, found.summary), *tuning.files))
+
+
+def _searched(space: "Space", flags: "Sections", own: Path | None) -> "Space":
+    """What is left of a space by flags, which settle an option; a note names those of the user's own space."""
+    settled = [place for place in space if place[1] in flags.get(place[0], {})]
+    if settled and own is not None:
+        names = ", ".join(map(".".join, settled))
+        say("note", "bold yellow", f"{names}: not searched, though {own} names it, since the command line settles it")
+    left = {place: dimension for place, dimension in space.items() if place not in settled}
+    if not left:
+        raise DataError("there is nothing to search; name options in --space, or settle fewer on the command line")
+    return left
+
+
+def _run(study: "Study", trials: int, seeds: int, jobs: int | None) -> bool:
+    """Whether all trials came to an end."""
+
+    def finished(number: int, outcome: "Outcome") -> str:
+        result = study.finish(number, outcome)
+        if result is not None and result.why:
+            say("note", "bold yellow", f"trial {result.number} failed: {result.why}")
+        return "" if result is None else f"trial {result.number}: {score_of(result)}"
+
+    missing = trials - len(study.results)
+    if missing < 0:
+        stderr.print(f"{counted(trials - missing, 'trial')} are there already, more than --trials {trials}")
+    if missing > 0:
+        run_cells(study.cells(trials), missing * seeds, jobs, finished)
+    return len(study.results) >= trials

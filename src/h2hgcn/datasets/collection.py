@@ -1,0 +1,208 @@
+"""Collections of labeled graphs: flat arrays, or a list of graphs in memory."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data, Dataset
+
+from h2hgcn.errors import DataError
+
+
+class GraphCollection(Dataset):  # type: ignore[misc]
+    """Many graphs with a class each; the base of collections that say in ``get`` how graph ``i`` is made.
+
+    Indexing, slicing, ``shuffle`` and ``DataLoader`` are PyTorch Geometric's. A selection keeps ``num_classes`` and
+    ``num_node_features`` of the whole, so that a model fits every part of a split.
+
+    Args:
+        name: What the collection is called.
+        y: The class of every graph, ``(graphs)``, counted from 0.
+        num_node_features: The number of columns of every graph's ``x``.
+    """
+
+    def __init__(self, name: str, y: Tensor, num_node_features: int) -> None:
+        super().__init__()
+        if y.dim() != 1 or y.is_floating_point() or not len(y) or int(y.min()) < 0:
+            raise DataError(f"{name}: y must be one class a graph, counted from 0, but is {y.dtype} {tuple(y.shape)}")
+        self.name = name
+        self._labels = y.long()
+        self._num_node_features = num_node_features
+
+    @property
+    def y(self) -> Tensor:
+        """The classes of the graphs of this selection, in its order."""
+        return self._labels if self._indices is None else self._labels[list(self._indices)]
+
+    @property
+    def num_classes(self) -> int:
+        """The number of classes of the whole collection."""
+        return int(self._labels.max()) + 1
+
+    @property
+    def num_node_features(self) -> int:
+        """The number of features a node."""
+        return self._num_node_features
+
+    def checksum(self) -> str | None:
+        """A hash of the whole collection's graphs, where there is a quicker way to it than through all of them."""
+        return None
+
+    def len(self) -> int:
+        """The number of graphs of the whole collection; PyTorch Geometric's hook beneath ``len()``."""
+        return len(self._labels)
+
+
+class FlatCollection(GraphCollection):
+    """Graphs one after the other in shared arrays, as readers of files with many graphs find them.
+
+    Graph ``i`` has the nodes ``node_pointers[i]`` to ``node_pointers[i + 1]`` and likewise its edges. The arrays may be
+    of small types, such as ``uint8`` for one-hot features; a graph gets ``float32`` features and ``int64`` edges.
+
+    Args:
+        name: What the collection is called.
+        x: Features of all nodes, ``(nodes, features)``.
+        edge_index: All edges, ``(2, edges)``, both directions, nodes counted from 0 within their graph.
+        node_pointers: Where each graph's nodes begin, and the number of nodes at last, ``(graphs + 1)``.
+        edge_pointers: The same of the edges.
+        y: The class of every graph, ``(graphs)``, counted from 0.
+    """
+
+    def __init__(
+        self, name: str, x: Tensor, edge_index: Tensor, node_pointers: Tensor, edge_pointers: Tensor, y: Tensor
+    ) -> None:
+        super().__init__(name, y, num_node_features=x.shape[1])
+        _check_pointers(f"{name}: node_pointers", node_pointers, len(y), len(x))
+        _check_pointers(f"{name}: edge_pointers", edge_pointers, len(y), edge_index.shape[1])
+        _check_edges(name, edge_index, node_pointers.diff(), edge_pointers.diff())
+        self._x, self._edge_index = x, edge_index
+        self._node_pointers, self._edge_pointers = node_pointers, edge_pointers
+
+    def checksum(self) -> str:
+        digest = hashlib.sha256()
+        for array in (self._x, self._edge_index, self._node_pointers, self._edge_pointers):
+            digest.update(array.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def get(self, idx: int) -> Data:
+        """Graph ``idx`` of the whole collection."""
+        first_node, last_node = self._node_pointers[idx : idx + 2].tolist()
+        first_edge, last_edge = self._edge_pointers[idx : idx + 2].tolist()
+        return Data(
+            x=self._x[first_node:last_node].float(),
+            edge_index=self._edge_index[:, first_edge:last_edge].long().contiguous(),
+            y=self._labels[idx : idx + 1],
+        )
+
+
+def _check_pointers(what: str, pointers: Tensor, graphs: int, total: int) -> None:
+    if pointers.shape != (graphs + 1,):
+        raise DataError(f"{what} must be {graphs + 1} numbers for {graphs} graphs, but has {tuple(pointers.shape)}")
+    if int(pointers[0]) != 0 or int(pointers[-1]) != total or bool((pointers.diff() < 0).any()):
+        raise DataError(f"{what} must rise from 0 to {total}, but goes from {int(pointers[0])} to {int(pointers[-1])}")
+
+
+def _check_edges(name: str, edge_index: Tensor, nodes: Tensor, edges: Tensor) -> None:
+    graphs = torch.repeat_interleave(torch.arange(len(edges)), edges)
+    outside = (edge_index < 0) | (edge_index >= nodes[graphs])
+    if bool(outside.any()):
+        end, edge = outside.nonzero()[0].tolist()
+        graph = int(graphs[edge])
+        raise DataError(
+            f"{name}: an edge of graph {graph} names node {int(edge_index[end, edge])}, but the graph has "
+            f"{int(nodes[graph])} nodes; count nodes from 0 within their graph"
+        )
+
+
+class GraphList(Sequence[Data]):
+    """A list of graphs, each with its class as ``y``.
+
+    A selection (``graphs[10:20]``) keeps ``num_classes`` and the names of the whole.
+
+    Args:
+        graphs: Graphs with the same columns of features.
+        name: What the collection is called.
+        graph_ids: The names of the graphs; without them, graphs are known by number.
+        label_names: The names of the classes, in the order of their numbers.
+        feature_names: The names of the columns of ``x``.
+        notes: What was left out, made up or assumed when the graphs were read.
+        labeled: Whether the graphs have classes; if not, ``y`` is None and they can only be predicted.
+    """
+
+    def __init__(
+        self,
+        graphs: Sequence[Data],
+        *,
+        name: str | None = None,
+        graph_ids: Sequence[str] | None = None,
+        label_names: Sequence[Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+        notes: Sequence[str] = (),
+        labeled: bool = True,
+    ) -> None:
+        self._graphs = list(graphs)
+        self.name = name
+        self.graph_ids: NDArray[Any] | None = None if graph_ids is None else np.asarray(graph_ids, dtype=np.str_)
+        self.label_names = None if label_names is None else list(label_names)
+        self.feature_names = None if feature_names is None else list(feature_names)
+        self.notes = list(notes)
+        self.y: torch.Tensor | None = None
+        self.num_classes = 0
+        if labeled:
+            self.y = torch.tensor([_class_of(graph, self._called(k)) for k, graph in enumerate(self._graphs)])
+            self.num_classes = int(self.y.max()) + 1
+        self.num_node_features = int(self._graphs[0].num_node_features)
+        for number, graph in enumerate(self._graphs):
+            if graph.num_node_features != self.num_node_features:
+                raise DataError(
+                    f"{self._called(number)} has {graph.num_node_features} features a node (x), {self._called(0)} has "
+                    f"{self.num_node_features}; give all graphs the same columns"
+                )
+
+    @overload
+    def __getitem__(self, number: int) -> Data: ...
+    @overload
+    def __getitem__(self, number: slice) -> "GraphList": ...
+    def __getitem__(self, number: int | slice) -> "Data | GraphList":
+        if not isinstance(number, slice):
+            return self._graphs[number]
+        chosen = self._graphs[number]
+        if not chosen:
+            raise DataError(f"there is no graph in [{number.start}:{number.stop}] of {len(self)}")
+        part = GraphList(
+            chosen,
+            name=self.name,
+            graph_ids=None if self.graph_ids is None else self.graph_ids[number].tolist(),
+            label_names=self.label_names,
+            feature_names=self.feature_names,
+            notes=self.notes,
+            labeled=self.y is not None,
+        )
+        part.num_classes = self.num_classes
+        return part
+
+    def __len__(self) -> int:
+        return len(self._graphs)
+
+    def _called(self, number: int) -> str:
+        return f"graph {number}" if self.graph_ids is None else f"the graph {self.graph_ids[number]}"
+
+
+def as_collection(data: Any) -> Any:
+    """A list or tuple of graphs, or a PyG dataset without a ``y`` of its own, as a collection; others as they are."""
+    if isinstance(data, Dataset) and getattr(data, "y", None) is None and len(data) > 1:
+        return GraphList([data[k] for k in range(len(data))], name=getattr(data, "name", None))
+    graphs = isinstance(data, list | tuple) and bool(data) and all(isinstance(graph, Data) for graph in data)
+    return GraphList(data) if graphs else data
+
+
+def _class_of(graph: Data, what: str) -> int:
+    y = graph.y
+    given = y.reshape(-1).tolist() if isinstance(y, torch.Tensor) else [y]
+    if len(given) != 1 or not isinstance(given[0], int | float) or given[0] % 1 != 0 or given[0] < 0:
+        raise DataError(f"{what} has y={y!r}; give each graph one class, counted from 0, as its y")
+    return int(given[0])

@@ -1,0 +1,417 @@
+"""Features and labels of the nodes of a user's graph."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+from h2hgcn.datasets.arrays import UNLABELLED, holds_matrix, load_arrays, load_matrix
+from h2hgcn.datasets.frames import is_frame, node_frame
+from h2hgcn.datasets.ids import closest_id, ids_of_objects, plain_array
+from h2hgcn.datasets.table_columns import ID_NAMES, RANGE, EdgeList, id_column, read_node_table, single
+from h2hgcn.datasets.tables import FileTable, Ids, check_is_file, shown
+from h2hgcn.errors import DataError
+
+Unlinked = Literal["error", "keep", "drop"]
+
+
+@dataclass
+class NodeValues:
+    """Values of nodes: in rows that belong to ``ids``, or, without ids, to the nodes 0, 1, 2, ...
+
+    With ``sparse``, nodes without a row have zeros. ``parts`` are the parts of a split that came with labels.
+    """
+
+    values: Any
+    origin: str
+    where: Callable[[int], str]
+    ids: Ids | None = None
+    names: list[str] | None = None
+    notes: list[str] = field(default_factory=list)
+    sparse: bool = False
+    parts: list[str | None] | None = None
+
+
+def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes: list[str]) -> NDArray[np.int64]:
+    """For every node, the row of ``values`` that is its own, or -1. What is to be said goes to ``notes``."""
+    notes.extend(values.notes)
+    if values.ids is None:
+        return _by_number(values, nodes, what)
+    ids = values.ids.astype(np.str_) if nodes.dtype.kind == "U" else values.ids
+    if ids.dtype.kind != nodes.dtype.kind:
+        raise DataError(
+            f"{values.where(0)}: the id {shown(ids[0])} is not an integer, but those of the edges are; "
+            f"{what} must use the same ids"
+        )
+    order = np.argsort(ids, kind="stable")
+    repeated = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    if len(repeated):
+        row = order[repeated[0] + 1]
+        raise DataError(f"{values.where(int(row))}: the id {shown(ids[row])} comes a second time; keep one row a node")
+    places = np.searchsorted(ids[order], nodes).clip(max=max(len(ids) - 1, 0))
+    found = ids[order][places] == nodes if len(ids) else np.zeros(len(nodes), dtype=bool)
+    strangers = np.flatnonzero(~np.isin(ids, nodes))
+    if len(strangers) and unlinked == "error":
+        near = closest_id(ids[strangers[0]], nodes)
+        meant = "" if near is None else f"; did you mean {near!r}? Else"
+        raise DataError(
+            f"{values.where(int(strangers[0]))}: {shown(ids[strangers[0]])} has {what}, but no edge"
+            f"{and_more(len(strangers))}{meant or ';'} pass unlinked='keep' (--unlinked keep) to have such nodes "
+            "without edges, or 'drop'"
+        )
+    if len(strangers):
+        notes.append(f"{len(strangers)} nodes with {what} but no edge were dropped")
+    return np.where(found, order[places] if len(ids) else -1, -1)
+
+
+def _by_number(values: NodeValues, nodes: Ids, what: str) -> NDArray[np.int64]:
+    count = values.values.shape[0] if hasattr(values.values, "shape") else len(values.values)
+    if len(nodes) != count or nodes.dtype.kind != "i" or not np.array_equal(nodes, np.arange(count)):
+        raise DataError(
+            f"{values.origin} has {count} rows without ids, but there are {len(nodes)} nodes with ids from "
+            f"{shown(nodes[0])} to {shown(nodes[-1])}; {what} without ids belong to the nodes 0 to {count - 1}: pass "
+            "them with ids, as in a column 'id'"
+        )
+    return np.arange(count)
+
+
+def named_array(path: Path, arrays: Mapping[str, Any], names: Sequence[str]) -> Any:
+    name = next((name for name in names if name in arrays), None) or (next(iter(arrays)) if len(arrays) == 1 else None)
+    if name is None:
+        raise DataError(f"{path} holds the arrays {', '.join(arrays)}; call one of them {names[0]!r}")
+    return arrays[name]
+
+
+def and_more(count: int) -> str:
+    return f" (and {count - 1} more)" if count > 1 else ""
+
+
+def read_features(source: Any, known: Ids | None = None) -> NodeValues:
+    """Numbers for nodes: a file or DataFrame with an id and a number in every other column, or with the columns id,
+    ``feature`` and ``value``; an array, or a mapping.
+
+    ``known`` are the ids of the edges, by which a header is told from a row.
+    """
+    if isinstance(source, str | Path):
+        path = Path(source).expanduser()
+        check_is_file(path)
+        if path.suffix.lower() in (".npy", ".npz"):
+            return _features_by_number(_load_numbers(path), str(path))
+        file, notes = read_node_table(path, known)
+        return _features_from_table(file, id_column(file.columns), notes)
+    if isinstance(source, Mapping):
+        return _from_mapping(source)
+    if is_frame(source):
+        return _features_from_table(*node_frame(source, "features", known), [])
+    return _features_by_number(source, "the features")
+
+
+def feature_tensor(values: NodeValues, rows: NDArray[np.int64], nodes: Ids) -> torch.Tensor:
+    """The features of all nodes; each must have some."""
+    missing = np.flatnonzero(rows < 0)
+    if len(missing) and not values.sparse:
+        raise DataError(
+            f"{values.origin}: node {shown(nodes[missing[0]])} has no features{and_more(len(missing))}; add its row"
+        )
+    if sp.issparse(values.values):
+        nothing = sp.csr_array((1, values.values.shape[1]), dtype=np.float32)  # the last row, that of -1
+        chosen = sp.csr_array(sp.vstack([values.values, nothing]))[rows].tocoo()
+        index = torch.from_numpy(np.stack([chosen.row, chosen.col]).astype(np.int64))
+        return torch.sparse_coo_tensor(
+            index, torch.from_numpy(chosen.data), chosen.shape, check_invariants=True
+        ).coalesce()
+    return torch.from_numpy(np.ascontiguousarray(values.values[rows]))
+
+
+def _features_from_table(file: FileTable, column: int | None, notes: list[str]) -> NodeValues:
+    """``column`` holds the ids, if there are any."""
+    others = [k for k in range(len(file.columns)) if k != column]
+    if column is not None and is_long([file.columns[k] for k in others]):
+        return _from_triples(file, column, notes)
+    if not others:
+        held = f"the column {file.columns[0]!r} only" if file.columns else "no columns"
+        raise DataError(f"{file.path} has {held}; features need an id and numbers beside it")
+    values = np.stack([single(file.column(k).numbers()) for k in others], axis=1)
+    names = [file.columns[k] for k in others]
+    ids = None if column is None else file.ids(column)
+    return _checked(NodeValues(values, str(file.path), file.where, ids, names, notes))
+
+
+def is_long(columns: Sequence[str]) -> bool:
+    """Whether a table of features has a row for each number that is not 0, as its columns beside the id say."""
+    return sorted(name.lower() for name in columns) == ["feature", "value"]
+
+
+def _from_triples(file: FileTable, column: int, notes: list[str]) -> NodeValues:
+    """Rows of an id, the name of a feature and a number; what is not there is 0."""
+    by_name = {name.lower(): k for k, name in enumerate(file.columns) if k != column}
+    ids, (nodes,) = file.encoded_ids([column])
+    names, (places,) = file.encoded_ids([by_name["feature"]], "feature")
+    numbers = single(file.column(by_name["value"]).numbers())
+    entries = nodes * len(names) + places
+    order = np.argsort(entries, kind="stable")
+    repeated = np.flatnonzero(entries[order][1:] == entries[order][:-1])
+    if len(repeated):
+        row = int(order[repeated[0] + 1])
+        raise DataError(
+            f"{file.where(row)}: the feature {shown(names[places[row]])} of {shown(ids[nodes[row]])} comes a second "
+            f"time{and_more(len(repeated))}; keep one row"
+        )
+    values = sp.csr_array((numbers, (nodes, places)), shape=(len(ids), len(names)))
+    first = np.unique(nodes, return_index=True)[1]
+    return _checked(
+        NodeValues(
+            values, str(file.path), lambda row: file.where(int(first[row])), ids, [str(name) for name in names], notes,
+            sparse=True,
+        )
+    )  # fmt: skip
+
+
+def _from_mapping(source: Mapping[Any, Any]) -> NodeValues:
+    if not source:
+        raise DataError("the features are empty; give every node some, or leave them out")
+    keys = list(source)
+    rows = [_numbers_of(node, source[node]) for node in keys]
+    if len({row.shape for row in rows}) > 1:
+        raise DataError("the features are of different length; every node needs the same number")
+    values = NodeValues(
+        np.stack(rows),
+        "the features",
+        lambda row: f"the features of {keys[row]!r}",
+        ids_of_objects(keys, "the features"),
+    )
+    return _checked(values)
+
+
+def _numbers_of(node: Any, values: Any) -> NDArray[np.float64]:
+    try:
+        return np.atleast_1d(np.asarray(plain_array(values, f"the features of {node!r}"), dtype=np.float64))
+    except (TypeError, ValueError):
+        raise DataError(f"the features of {node!r} are {values!r}, which are not numbers") from None
+
+
+def _features_by_number(source: Any, origin: str) -> NodeValues:
+    array = plain_array(source, origin)
+    if array.ndim == 1:
+        array = array.reshape(-1, 1)
+    return _checked(NodeValues(array, origin, lambda row: f"{origin}, row {row}"))
+
+
+def _checked(features: NodeValues) -> NodeValues:
+    """Features in single precision, none of which are missing or infinite: the door that all of them come through."""
+    values = features.values
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise DataError(f"{features.origin} must be numbers in rows, but are {values.dtype} of shape {values.shape}")
+    features.values = single(values)
+    if sp.issparse(values):
+        entries = features.values.tocoo()
+        bad = entries.row[~np.isfinite(entries.data)]
+    else:
+        bad = np.flatnonzero(~np.isfinite(features.values).all(axis=1))
+    if len(bad):
+        raise DataError(
+            f"{features.where(int(bad[0]))}: NaN or infinity, or a number beyond {RANGE}{and_more(len(bad))}; "
+            "fill the gap, scale the column, or leave it out"
+        )
+    return features
+
+
+def _load_numbers(path: Path) -> Any:
+    arrays = load_arrays(path)
+    if isinstance(arrays, np.ndarray):
+        return arrays
+    if holds_matrix(arrays):
+        return load_matrix(path)
+    return named_array(path, arrays, ("x", "features", "feats"))
+
+
+_LABEL_NAMES = frozenset({"label", "labels", "y", "class", "category", "target"})
+_PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 01 and +1 are texts
+
+
+def read_labels(source: Any, known: Ids | None = None, id_names: frozenset[str] = ID_NAMES) -> NodeValues:
+    """Classes of nodes: a file or DataFrame with an id, a label and perhaps a column ``split``; an array, or a mapping
+    by id.
+
+    ``known`` are the ids of the edges, by which a header is told from a row; ``id_names`` are names of id columns.
+    """
+    if isinstance(source, str | Path):
+        path = Path(source).expanduser()
+        check_is_file(path)
+        if path.suffix.lower() in (".npy", ".npz"):
+            return _labels_by_number(_load_labels(path), str(path))
+        file, notes = read_node_table(path, known, _LABEL_NAMES, id_names)
+        return _labels_from_table(file, id_column(file.columns, id_names), notes)
+    if isinstance(source, Mapping):
+        keys = list(source)
+        labels = [_label(value) for value in source.values()]
+        return _noted(
+            NodeValues(
+                labels, "the labels", lambda row: f"the label of {keys[row]!r}", ids_of_objects(keys, "the labels")
+            )
+        )
+    if is_frame(source):
+        return _labels_from_table(*node_frame(source, "labels", known), [])
+    return _labels_by_number(source, "the labels")
+
+
+def label_tensor(values: NodeValues, rows: NDArray[np.int64]) -> tuple[torch.Tensor, list[Any]]:
+    """Classes counted from 0, -1 where there is none, and the names of the classes."""
+    labels = [values.values[row] if row >= 0 else None for row in rows]
+    kinds = {type(label) for label in labels if label is not None}
+    if len(kinds) > 1:
+        labels = [None if label is None else str(label) for label in labels]
+    names = sorted({label for label in labels if label is not None})
+    if not names:
+        raise DataError(f"{values.origin}: no node has a label")
+    number = {name: k for k, name in enumerate(names)}
+    return torch.tensor([UNLABELLED if label is None else number[label] for label in labels]), names
+
+
+def _labels_from_table(file: FileTable, column: int | None, notes: list[str]) -> NodeValues:
+    """``column`` holds the ids, if there are any."""
+    others = [k for k in range(len(file.columns)) if k != column]
+    split = split_column([file.columns[k] for k in others])
+    parts = None if split is None else _parts(file, others.pop(split))
+    others = [k for k in others if file.columns[k].lower() in _LABEL_NAMES] or others
+    if len(others) != 1:
+        raise DataError(
+            f"{file.path} has the columns {', '.join(file.columns)}; labels need an id and one column, called "
+            "'label' if there are more"
+        )
+    labels = [_label(value) for value in file.table.column(others[0]).to_pylist()]
+    ids = None if column is None else file.ids(column)
+    return _noted(NodeValues(labels, str(file.path), file.where, ids, notes=notes, parts=parts))
+
+
+def split_column(columns: Sequence[str]) -> int | None:
+    """Which of the columns beside the id has the parts of a split; labels are in another one."""
+    places = [k for k, name in enumerate(columns) if name.lower() == "split"]
+    return places[0] if places and len(columns) > 1 else None
+
+
+def _parts(file: FileTable, column: int) -> list[str | None]:
+    """The part that each row's node is in, None where there is a blank."""
+    words = [None if value is None else str(value).strip().lower() for value in file.table.column(column).to_pylist()]
+    for row, word in enumerate(words):
+        if word and word not in _PARTS:
+            raise DataError(
+                f"{file.where(row)}: the split {word!r} is not known; use train, val or test, or leave it blank"
+            )
+    return [_PARTS[word] if word else None for word in words]
+
+
+def _noted(labels: NodeValues) -> NodeValues:
+    """In arrays -1 is no label, as PyTorch and PyG have it; where a gap can be left, it is a class like any other."""
+    if UNLABELLED in labels.values:
+        labels.notes.append(f"the label -1 in {labels.origin} is taken for a class; leave a gap where there is none")
+    return labels
+
+
+def _labels_by_number(source: Any, origin: str) -> NodeValues:
+    array = plain_array(source, origin)
+    if sp.issparse(array):
+        array = array.toarray()
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.reshape(-1)
+    if array.ndim != 1:
+        raise DataError(f"{origin} must be one label a node, but have shape {array.shape}")
+    labels = [None if _is_unlabelled(value) else _label(value) for value in array.tolist()]
+    return NodeValues(labels, origin, lambda row: f"{origin}, row {row}")
+
+
+def _is_unlabelled(value: Any) -> bool:
+    return isinstance(value, int | float) and value == UNLABELLED
+
+
+def _label(value: Any) -> Any:
+    """A label as an integer or a text; None where there is none."""
+    if hasattr(value, "tolist"):  # numbers of NumPy and PyTorch
+        value = value.tolist()
+    if isinstance(value, list | tuple | set | dict):
+        raise DataError(f"the label {value!r} is neither an integer nor a text; give every node one label")
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return None
+    if isinstance(value, str):
+        text = value.strip()
+        return (int(text) if _INTEGER.fullmatch(text) else text) if text else None
+    if isinstance(value, float) and not value.is_integer():
+        raise DataError(f"the label {value!r} is neither an integer nor a text; classes are counted, not measured")
+    return int(value) if isinstance(value, int | float) else str(value)
+
+
+def _load_labels(path: Path) -> Any:
+    arrays = load_arrays(path)
+    return arrays if isinstance(arrays, np.ndarray) else named_array(path, arrays, ("y", "labels"))
+
+
+def features_of(source: EdgeList, features: Any) -> NodeValues | None:
+    """The features that were given, by a file, an object or the names of attributes, else those of the graph."""
+    if features is None:
+        return None if source.features is None else _of_nodes(read_features(source.features), source, "x")
+    if source.attributes is not None and _are_names(features):
+        names = [features] if isinstance(features, str) else list(features)
+        columns = [_attribute(source, name) for name in names]
+        nodes = [node for node in columns[0] if all(node in column for column in columns)]
+        values = {
+            node: [_number(column[node], name, source) for column, name in zip(columns, names, strict=True)]
+            for node in nodes
+        }
+        read = read_features(values)
+        read.names = names
+        return read
+    return read_features(features, source.ids)
+
+
+def labels_of(source: EdgeList, labels: Any) -> NodeValues | None:
+    """The labels that were given, else those of the graph."""
+    if labels is None:
+        return None if source.labels is None else _of_nodes(read_labels(source.labels), source, "y")
+    if source.attributes is not None and _are_names(labels):
+        return read_labels(_attribute(source, labels))
+    return read_labels(labels, source.ids)
+
+
+def _of_nodes(values: NodeValues, source: EdgeList, name: str) -> NodeValues:
+    """Values that came with a graph belong to its nodes, in its order."""
+    rows = num_rows(values)
+    if rows != len(source.ids):
+        raise DataError(
+            f"{source.origin}: {name} has {rows} rows for {len(source.ids)} nodes; give one row a node, or leave it out"
+        )
+    values.ids = source.ids
+    return values
+
+
+def num_rows(values: NodeValues) -> int:
+    return values.values.shape[0] if hasattr(values.values, "shape") else len(values.values)
+
+
+def _are_names(given: Any) -> bool:
+    if isinstance(given, str):
+        return not Path(given).suffix
+    return isinstance(given, Sequence) and bool(given) and all(isinstance(name, str) for name in given)
+
+
+def _attribute(source: EdgeList, name: str) -> dict[Any, Any]:
+    assert source.attributes is not None
+    values = source.attributes(name)
+    if not values:
+        raise DataError(f"{source.origin}: no node has an attribute {name!r}")
+    return values
+
+
+def _number(value: Any, name: str, source: EdgeList) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{source.origin}: the node attribute {name!r} holds {value!r}, which is not a number"
+        ) from None

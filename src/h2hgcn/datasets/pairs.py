@@ -1,0 +1,186 @@
+"""Pairs of nodes as single numbers, so that sets of pairs are sorted arrays and every pair can be drawn."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2hgcn.errors import DataError
+from h2hgcn.jit import compiled
+
+Pairs = NDArray[np.int64]
+Ranks = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PairSpace:
+    """All pairs of ``num_nodes`` nodes in row-major order, numbered from 0.
+
+    Undirected pairs have the smaller node first; ``with_self`` adds pairs of a node with itself.
+    """
+
+    num_nodes: int
+    directed: bool = False
+    with_self: bool = False
+
+    def __len__(self) -> int:
+        others = self.num_nodes if self.with_self else self.num_nodes - 1
+        both_ways = self.num_nodes * others
+        if self.directed:
+            return both_ways
+        return (both_ways + self.num_nodes) // 2 if self.with_self else both_ways // 2
+
+    def canonical(self, pairs: Pairs) -> Pairs:
+        """The pairs that lie in this space, the smaller node first if direction does not count."""
+        if not self.with_self:
+            pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        return self.ordered(pairs)
+
+    def ordered(self, pairs: Pairs) -> Pairs:
+        """The pairs, the smaller node first if direction does not count."""
+        return pairs if self.directed else np.sort(pairs, axis=1)
+
+    def ranks(self, pairs: Pairs) -> Ranks:
+        """Numbers of canonical pairs."""
+        first, second = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
+        if self.directed:
+            skipped = 0 if self.with_self else (second > first)
+            return self._row_starts()[first] + second - skipped
+        return self._row_starts()[first] + second - first - (0 if self.with_self else 1)
+
+    def pairs(self, ranks: Ranks) -> Pairs:
+        """The pairs that have these numbers."""
+        starts = self._row_starts()
+        first = np.searchsorted(starts, ranks, side="right") - 1
+        second = ranks - starts[first]
+        if not self.directed:
+            second = second + first + (0 if self.with_self else 1)
+        elif not self.with_self:
+            second = second + (second >= first)
+        return np.stack([first, second], axis=1)
+
+    def _row_starts(self) -> Ranks:
+        nodes = np.arange(self.num_nodes, dtype=np.int64)
+        width = self.num_nodes if self.with_self else self.num_nodes - 1
+        return nodes * width if self.directed else nodes * width - nodes * (nodes - 1) // 2
+
+
+def distinct_pairs(space: PairSpace, pairs: Pairs) -> Pairs:
+    """The canonical pairs, each once, in row-major order."""
+    return space.pairs(np.unique(space.ranks(space.canonical(pairs))))
+
+
+def nth_absent(sorted_ranks: Ranks, numbers: Ranks) -> Ranks:
+    """The ranks of the ``numbers``-th pairs that are not among ``sorted_ranks``."""
+    return _after_gaps(_gaps_before(sorted_ranks), numbers)
+
+
+def _gaps_before(sorted_ranks: Ranks) -> Ranks:
+    """How many pairs before each of ``sorted_ranks`` are not among them."""
+    return sorted_ranks - np.arange(len(sorted_ranks))
+
+
+def _after_gaps(gaps_before: Ranks, numbers: Ranks) -> Ranks:
+    return numbers + np.searchsorted(gaps_before, numbers, side="right")
+
+
+@compiled
+def _skip_gaps(gaps_before: Any, numbers: Any) -> None:
+    """``_after_gaps`` of sorted numbers, in place: both are walked along once."""
+    passed = 0
+    for k in range(len(numbers)):
+        while passed < len(gaps_before) and gaps_before[passed] <= numbers[k]:
+            passed += 1
+        numbers[k] += passed
+
+
+class AbsentPairs:
+    """The pairs of a space that are not among given ones, to draw batches from: what all draws share is kept."""
+
+    def __init__(self, space: PairSpace, present: Pairs) -> None:
+        self.space = space
+        self.gaps_before = _gaps_before(np.sort(space.ranks(present)))
+
+    def draw(self, count: int, random: np.random.RandomState, only: slice = slice(None)) -> Pairs:
+        """``count`` pairs with replacement, ``only`` these of them, in row-major order: sorted numbers are found many
+        times faster.
+        """
+        absent = len(self.space) - len(self.gaps_before)
+        if count and not absent:
+            raise DataError(
+                f"all {len(self.space)} pairs of nodes are edges, so that there is none to train against; use a graph "
+                "that is not complete"
+            )
+        numbers = np.sort(random.randint(0, max(absent, 1), count, dtype=np.int64)[only])
+        _skip_gaps(self.gaps_before, numbers)
+        return self.space.pairs(numbers)
+
+
+def contains(sorted_ranks: Ranks, ranks: Ranks) -> NDArray[np.bool_]:
+    """Whether each of ``ranks`` is among ``sorted_ranks``."""
+    if not len(sorted_ranks):
+        return np.zeros(len(ranks), dtype=bool)
+    places = np.searchsorted(sorted_ranks, ranks).clip(max=len(sorted_ranks) - 1)
+    return sorted_ranks[places] == ranks
+
+
+_CHUNK = 1 << 20
+_LARGEST = 2**32 - 1  # beyond it NumPy draws 64 bits at a time
+
+
+def shuffle_head(random: np.random.RandomState, size: int, count: int) -> NDArray[np.int64]:
+    """``x[:count]`` after ``x = np.arange(size); random.shuffle(x)``; ``random`` itself stays where it was."""
+    if size > _LARGEST:
+        raise ValueError(f"a shuffle of {size} entries is too long; at most {_LARGEST}")
+    generator = np.random.MT19937()
+    generator.state = random.get_state(legacy=False)  # type: ignore[assignment]  # it is what the setter takes
+    partners = np.empty(size, dtype=np.uint32)
+    place = size - 1
+    while place > 0:
+        place = _draw(generator.random_raw(_CHUNK), place, partners)
+    places = np.arange(count, dtype=np.int64)
+    _trace(partners, places, np.full(size // 64 + 1, 0, dtype=np.uint64))
+    return places
+
+
+@compiled
+def _draw(raw: Any, place: int, partners: Any) -> int:
+    """Fills ``partners[place], partners[place - 1], ...`` as long as there are random numbers."""
+    mask = 1
+    while mask < place:
+        mask = 2 * mask + 1
+    for value in raw:
+        while place <= mask >> 1:
+            mask >>= 1
+        partner = value & np.uint64(mask)
+        if partner <= place:
+            partners[place] = partner
+            place -= 1
+            if place == 0:
+                break
+    return place
+
+
+@compiled
+def _trace(partners: Any, places: Any, occupied: Any) -> None:
+    """Takes back the swaps, the last one first, for the entries at ``places`` (0, 1, ... at the start)."""
+    owner = dict()  # noqa: C408, numba does not know the type of {}
+    for entry in range(len(places)):
+        owner[np.int64(entry)] = np.int64(entry)
+        occupied[entry >> 6] |= np.uint64(1) << np.uint64(entry & 63)
+    for place in range(1, len(partners)):
+        partner = np.int64(partners[place])
+        here = (occupied[place >> 6] >> np.uint64(place & 63)) & np.uint64(1)
+        there = (occupied[partner >> 6] >> np.uint64(partner & 63)) & np.uint64(1)
+        if partner == place or (here == 0 and there == 0):
+            continue
+        if here == there:
+            owner[np.int64(place)], owner[partner] = owner[partner], owner[np.int64(place)]
+            continue
+        source, target = (np.int64(place), partner) if here else (partner, np.int64(place))
+        owner[target] = owner.pop(source)
+        occupied[place >> 6] ^= np.uint64(1) << np.uint64(place & 63)
+        occupied[partner >> 6] ^= np.uint64(1) << np.uint64(partner & 63)
+    for origin in owner:
+        places[owner[origin]] = origin

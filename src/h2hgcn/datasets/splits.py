@@ -1,0 +1,557 @@
+"""Splits of edges, nodes and graphs, by named protocols."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from dataclasses import dataclass, fields
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from h2hgcn.datasets.arrays import UNLABELLED, check_nodes, edge_ends, edge_weights, to_numpy
+from h2hgcn.datasets.collection import as_collection
+from h2hgcn.datasets.pairs import Pairs, PairSpace, Ranks, contains, distinct_pairs, nth_absent, shuffle_head
+from h2hgcn.datasets.registry import TU_FACTS, cache_folder, data_root
+from h2hgcn.errors import DataError, DataWarning
+
+Protocol = Literal["clean", "legacy"]
+NodeProtocol = Literal["clean", "legacy", "planetoid", "given"]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeSplit:
+    """Pairs of nodes (NumPy arrays ``(k, 2)``) to train, validate and test on, and as many pairs without an edge to
+    validate and test against.
+
+    The graph that an encoder may see is made of ``train`` alone: ``train_edge_index`` and ``train_edge_weight``, as
+    PyG wants them. Negatives to train with are not part of a split, but drawn afresh: ``draw_negatives``.
+    """
+
+    train: Pairs
+    val: Pairs
+    test: Pairs
+    val_neg: Pairs
+    test_neg: Pairs
+    num_nodes: int
+    seed: int
+    protocol: Protocol
+    directed: bool = False
+    train_weights: NDArray[np.float32] | None = None
+
+    def train_edge_weight(self) -> Tensor | None:
+        """The weights of ``train_edge_index``, if the graph has any."""
+        if self.train_weights is None:
+            return None
+        weights = torch.from_numpy(self.train_weights)
+        if self.directed:
+            return weights
+        return torch.cat([weights, weights[torch.from_numpy(self.train[:, 0] != self.train[:, 1])]])
+
+    def train_edge_index(self) -> Tensor:
+        """The training graph as PyG wants it, both directions of undirected edges."""
+        edges = torch.from_numpy(self.train.T.copy())
+        if self.directed:
+            return edges
+        return torch.cat([edges, edges[:, edges[0] != edges[1]].flip(0)], dim=1)
+
+    def answerable(self, pairs: Pairs) -> NDArray[np.bool_]:
+        """Whether both nodes of each pair have an edge in the training graph, in either direction.
+
+        Of a pair with a node that has none, the training graph says nothing; only features can.
+        """
+        linked = np.zeros(self.num_nodes, dtype=bool)
+        linked[self.train[self.train[:, 0] != self.train[:, 1]]] = True
+        return linked[pairs[:, 0]] & linked[pairs[:, 1]]
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Pairs as columns ``source``, ``target``, ``split`` and ``label``, which is 0 for pairs without an edge."""
+        kinds = ("train", "val", "val_neg", "test", "test_neg")
+        pairs = np.concatenate([getattr(self, kind) for kind in kinds])
+        sizes = [len(getattr(self, kind)) for kind in kinds]
+        parts = np.repeat([kind.removesuffix("_neg") for kind in kinds], sizes)
+        labels = np.repeat([0 if kind.endswith("_neg") else 1 for kind in kinds], sizes)
+        return {"source": pairs[:, 0], "target": pairs[:, 1], "split": parts, "label": labels}
+
+    @property
+    def space(self) -> PairSpace:
+        """The pairs that negatives are drawn from."""
+        return PairSpace(self.num_nodes, self.directed, with_self=self.protocol == "legacy")
+
+    def __repr__(self) -> str:
+        return _summary(self, ("train", "val", "test", "val_neg", "test_neg"))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSplit:
+    """Indices of nodes to train, validate and test on."""
+
+    train: Indices
+    val: Indices
+    test: Indices
+    seed: int
+    protocol: NodeProtocol
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Columns ``node`` and ``split``."""
+        return _table(self, "node")
+
+    def __repr__(self) -> str:
+        return _summary(self, ("train", "val", "test"))
+
+
+@dataclass(frozen=True, eq=False)
+class GraphSplit:
+    """Indices of graphs to train, validate and test on: one fold."""
+
+    train: Indices
+    val: Indices
+    test: Indices
+    seed: int
+    protocol: Literal["clean", "fair-comparison"]
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Columns ``graph`` and ``split``."""
+        return _table(self, "graph")
+
+    def __repr__(self) -> str:
+        return _summary(self, ("train", "val", "test"))
+
+
+def check_protocol(protocol: str, known: tuple[str, ...] = get_args(Protocol)) -> None:
+    if protocol not in known:
+        raise DataError(f"protocol={protocol!r} is not known; use one of {', '.join(map(repr, known))}")
+
+
+def check_fractions(val: float, test: float) -> None:
+    if not (0 <= val < 1 and 0 <= test < 1 and val + test < 1):
+        raise DataError(f"val={val} and test={test} must be shares of the whole that leave something to train on")
+
+
+def check_seed(seed: int) -> None:
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+        raise DataError(f"seed={seed!r} must be an integer between 0 and {2**32 - 1}")
+
+
+def _table(split: NodeSplit | GraphSplit, item: str) -> dict[str, NDArray[Any]]:
+    parts = {part: getattr(split, part) for part in ("train", "val", "test")}
+    return {
+        item: np.concatenate(list(parts.values())),
+        "split": np.repeat(list(parts), [len(members) for members in parts.values()]),
+    }
+
+
+def _summary(split: Any, arrays: tuple[str, ...]) -> str:
+    sizes = ", ".join(f"{name}={len(getattr(split, name))}" for name in arrays)
+    others = [f.name for f in fields(split) if f.name not in (*arrays, "train_weights")]
+    rest = ", ".join(f"{name}={getattr(split, name)!r}" for name in others)
+    return f"{type(split).__name__}({sizes}; {rest})"
+
+
+# Pairs are drawn and rejected up to this share of edges among all pairs; above it the absent ones are numbered.
+_SPARSE = 0.5
+
+
+def split_edges(
+    graph: Any, val: float = 0.05, test: float = 0.1, *, seed: int = 1234, protocol: Protocol = "clean"
+) -> EdgeSplit:
+    """Splits the edges of a PyG ``Data``.
+
+    ``"clean"``: edges are shared out at random; negatives are distinct pairs of different nodes without an edge,
+    none of them in two parts. ``"legacy"``: HGCN's procedure bit for bit, self-pairs among edges and negatives
+    included. The same seed gives the same split everywhere: NumPy's ``RandomState`` is frozen.
+    """
+    check_protocol(protocol)
+    check_fractions(val, test)
+    check_seed(seed)
+    directed = bool(getattr(graph, "directed", False))
+    if protocol == "legacy" and directed:
+        raise DataError("the legacy protocol knows undirected graphs only; use protocol='clean'")
+    if getattr(graph, "edge_index", None) is None:
+        raise DataError("the graph has no edge_index; link prediction needs edges")
+    given, weights, loops = edge_ends(graph).T, edge_weights(graph), _removed_loops(graph, protocol)
+    if len(loops) and weights is not None:
+        raise DataError("the legacy protocol puts back self-loops, which have no weights here; use protocol='clean'")
+    space = PairSpace(int(graph.num_nodes or 0), directed, with_self=protocol == "legacy")
+    edges = distinct_pairs(space, np.concatenate([given, loops]))
+    num_val, num_test = int(len(edges) * val), int(len(edges) * test)
+    random = np.random.RandomState(seed)
+    ranks = space.ranks(edges)  # sorted, since distinct pairs come in row-major order
+    random.shuffle(edges)
+    draw = _legacy_negatives if protocol == "legacy" else _clean_negatives
+    negatives = space.pairs(draw(random, space, ranks, num_val + num_test))
+    train = edges[num_val + num_test :]
+    _warn_of_self_pairs(edges, negatives)
+    for part, share, count in (("val", val, num_val), ("test", test, num_test)):
+        if share and not count:
+            warnings.warn(f"{len(edges)} edges leave none for {part}={share}", DataWarning, stacklevel=2)
+    return EdgeSplit(
+        train=train, val=edges[:num_val], test=edges[num_val : num_val + num_test],
+        val_neg=negatives[:num_val], test_neg=negatives[num_val:],
+        num_nodes=space.num_nodes, seed=seed, protocol=protocol, directed=directed,
+        train_weights=None if weights is None else _weights_of(train, space, given, weights),
+    )  # fmt: skip
+
+
+def draw_negatives(split: EdgeSplit, count: int, random: np.random.RandomState | np.random.Generator | int) -> Pairs:
+    """``count`` pairs ``(count, 2)`` to train against, drawn afresh with replacement from all that are not training
+    edges. ``random`` is one of NumPy's generators, which goes on from call to call, or a seed.
+
+    Pairs held out for validation and test may be among them, in both protocols: to leave them out would tell the
+    model which pairs these are. Legacy has self-pairs, clean has none.
+    """
+    if not isinstance(count, int | np.integer) or count < 0:
+        raise DataError(f"count={count!r} must be a whole number, 0 or more")
+    if not isinstance(random, np.random.RandomState | np.random.Generator):
+        check_seed(random)
+        random = np.random.RandomState(random)
+    space = split.space
+    known = np.sort(space.ranks(split.train))
+    if count and len(known) >= len(space):
+        raise DataError(f"all {len(space)} pairs of nodes are training edges; there are no negatives to draw")
+    integers = random.integers if isinstance(random, np.random.Generator) else random.randint
+    return space.pairs(nth_absent(known, integers(0, max(len(space) - len(known), 1), count, dtype=np.int64)))
+
+
+def _removed_loops(graph: Any, protocol: Protocol) -> Pairs:
+    """The self-loops that a reader left out of the edges, and that the legacy protocol counts among them."""
+    loops = getattr(graph, "self_loops", None)
+    if protocol != "legacy" or loops is None:
+        return np.empty((0, 2), dtype=np.int64)
+    nodes = loops.cpu().numpy().astype(np.int64)
+    check_nodes(graph, "self_loops", nodes)
+    return np.stack([nodes, nodes], axis=1)
+
+
+def _legacy_negatives(random: np.random.RandomState, space: PairSpace, edges: Ranks, count: int) -> Ranks:
+    absent = len(space) - len(edges)
+    if absent >= 2**32:
+        raise DataError(
+            f"the legacy protocol shuffles every pair of nodes, of which {space.num_nodes} nodes have {len(space)}; "
+            "use protocol='clean'"
+        )
+    _check_enough(absent, count)
+    return nth_absent(edges, shuffle_head(random, absent, count))
+
+
+def _clean_negatives(random: np.random.RandomState, space: PairSpace, edges: Ranks, count: int) -> Ranks:
+    absent = len(space) - len(edges)
+    _check_enough(absent, count)
+    if len(edges) + count > _SPARSE * len(space):
+        return nth_absent(edges, random.permutation(absent)[:count])
+    drawn = np.empty(0, dtype=np.int64)
+    while len(drawn) < count:
+        fresh = random.randint(0, len(space), 2 * count, dtype=np.int64)
+        drawn = np.concatenate([drawn, fresh[~contains(edges, fresh)]])
+        drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]  # the first of equals, in the order drawn
+    return drawn[:count]
+
+
+def _weights_of(train: Pairs, space: PairSpace, given: Pairs, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    inside = np.ones(len(given), dtype=bool) if space.with_self else given[:, 0] != given[:, 1]
+    ranks, first = np.unique(space.ranks(space.canonical(given)), return_index=True)
+    return weights[inside][first][np.searchsorted(ranks, space.ranks(train))]
+
+
+def _warn_of_self_pairs(edges: Pairs, negatives: Pairs) -> None:
+    counts = {"edges": edges, "negatives": negatives}
+    found = [
+        f"{n} among its {name}" for name, pairs in counts.items() if (n := int((pairs[:, 0] == pairs[:, 1]).sum()))
+    ]
+    if found:
+        warnings.warn(
+            f"the legacy split has self-pairs: {' and '.join(found)}; protocol='clean' has none",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _check_enough(absent: int, count: int) -> None:
+    if absent < count:
+        raise DataError(
+            f"{count} pairs without an edge are needed to validate and test against, but the graph has {absent}; "
+            "lower val and test"
+        )
+
+
+# The shares of validation and test that each dataset is published with, as HGCN's function takes them.
+_PUBLISHED = {"disease": (0.10, 0.60), "disease_lp": (0.10, 0.60), "disease_nc": (0.10, 0.60), "airport": (0.15, 0.15)}
+_OTHERWISE = (0.15, 0.15)
+
+
+def split_nodes(
+    graph: Any,
+    val: float | None = None,
+    test: float | None = None,
+    *,
+    seed: int = 1234,
+    protocol: NodeProtocol = "clean",
+) -> NodeSplit:
+    """Splits the labelled nodes of a PyG ``Data``.
+
+    ``"clean"``: at random, every class in the same proportions. ``"given"``: ``train_mask``, ``val_mask`` and
+    ``test_mask`` of the graph, from a PyG ``Data`` or from a column ``split`` beside the labels; ``"planetoid"`` is the
+    same for Cora and PubMed. ``"legacy"``: the masks where there are any, else HGCN's function for two classes, bit for
+    bit; given more classes, it puts nodes into several parts, and a warning counts them. Shares that are not given are
+    those that the dataset is published with, else 15 % each.
+    """
+    check_protocol(protocol, get_args(NodeProtocol))
+    check_seed(seed)
+    if protocol in ("planetoid", "given") or (protocol == "legacy" and _has_masks(graph)):
+        return _from_masks(graph, seed, protocol)
+    published = _PUBLISHED.get(getattr(graph, "name", ""), _OTHERWISE)
+    val = published[0] if val is None else val
+    test = published[1] if test is None else test
+    check_fractions(val, test)
+    labels = node_labels(graph)
+    if protocol == "legacy":
+        split = _legacy(labels, val, test, seed)
+        _warn_of_overlap(split)
+        return split
+    return _stratified(labels, val, test, seed)
+
+
+def node_labels(graph: Any) -> NDArray[np.int64]:
+    """The class of each node, known to be one integer each."""
+    if graph.y is None:
+        raise DataError("the graph has no labels (y); node classification needs them")
+    labels = to_numpy(graph.y)
+    if labels.ndim != 1:
+        raise DataError(f"labels must be one class a node, but y has shape {labels.shape}")
+    if labels.dtype.kind not in "iu" or len(labels) != graph.num_nodes:
+        raise DataError(
+            f"y is {labels.dtype} of length {len(labels)}; it takes an integer for each of {graph.num_nodes} nodes"
+        )
+    if len(labels) and labels.min() < UNLABELLED:
+        raise DataError(
+            f"y holds the class {labels.min()}; classes are counted from 0, and {UNLABELLED} is for nodes without one"
+        )
+    if (labels == UNLABELLED).all():
+        raise DataError("no node has a label")
+    return labels.astype(np.int64, copy=False)
+
+
+def _stratified(labels: NDArray[np.int64], val: float, test: float, seed: int) -> NodeSplit:
+    random = np.random.RandomState(seed)
+    parts: tuple[list[Indices], ...] = ([], [], [])
+    for label in np.unique(labels[labels != UNLABELLED]):
+        nodes = np.flatnonzero(labels == label)
+        random.shuffle(nodes)
+        num_test = round(test * len(nodes))
+        num_val = min(round(val * len(nodes)), len(nodes) - num_test)
+        members = np.split(nodes, [len(nodes) - num_val - num_test, len(nodes) - num_test])
+        for part, some in zip(parts, members, strict=True):
+            part.append(some)
+    train, validation, tested = (np.sort(np.concatenate(part)) for part in parts)
+    if not len(train):
+        raise DataError("no node is left to train on; lower val and test")
+    return NodeSplit(train, validation, tested, seed, "clean")
+
+
+def _legacy(labels: NDArray[np.int64], val: float, test: float, seed: int) -> NodeSplit:
+    random = np.random.RandomState(seed)
+    labelled = np.flatnonzero(labels != UNLABELLED)
+    # meant for labels 0 and 1; of others, all but 1 count as negative, and as positive, too
+    positive, negative = labelled[labels[labelled] != 0], labelled[labels[labelled] != 1]
+    random.shuffle(positive)
+    random.shuffle(negative)
+    smaller = min(len(positive), len(negative))
+    first, second = round(val * smaller), round(val * smaller) + round(test * smaller)
+    return NodeSplit(
+        train=np.concatenate([positive[second:], negative[second:]]),
+        val=np.concatenate([positive[:first], negative[:first]]),
+        test=np.concatenate([positive[first:second], negative[first:second]]),
+        seed=seed,
+        protocol="legacy",
+    )
+
+
+def _warn_of_overlap(split: NodeSplit) -> None:
+    test, val = np.unique(split.test), np.unique(split.val)
+    in_both = [
+        int(np.isin(nodes, others).sum()) for nodes, others in ((test, split.train), (test, val), (val, split.train))
+    ]
+    if any(in_both):
+        warnings.warn(
+            f"of {len(test)} distinct test nodes, {in_both[0]} are also training nodes and {in_both[1]} validation "
+            f"nodes; of {len(val)} distinct validation nodes, {in_both[2]} are also training nodes: the legacy split "
+            "is made for labels 0 and 1. Figures on it are too good; protocol='clean' has disjoint parts",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _has_masks(graph: Any) -> bool:
+    return all(getattr(graph, f"{part}_mask", None) is not None for part in ("train", "val", "test"))
+
+
+def brings_split(graph: Any) -> bool:
+    """Whether a graph has one split of its nodes as masks; several, in columns, leave a choice."""
+    masks = [getattr(graph, f"{part}_mask", None) for part in ("train", "val", "test")]
+    return all(mask is not None and np.shape(mask) == (graph.num_nodes,) for mask in masks)
+
+
+def _from_masks(graph: Any, seed: int, protocol: NodeProtocol) -> NodeSplit:
+    if not _has_masks(graph):
+        raise DataError(
+            "the graph came without train_mask, val_mask and test_mask; give labels with a column 'split', or use "
+            "protocol='clean'"
+        )
+    masks = {part: _mask(graph, f"{part}_mask") for part in ("train", "val", "test")}
+    for (one, mask), (other, another) in combinations(masks.items(), 2):
+        shared = int((mask & another).sum())
+        if shared:
+            raise DataError(f"{one}_mask and {other}_mask share {shared} nodes; parts of a split are disjoint")
+    train, val, test = (np.flatnonzero(mask) for mask in masks.values())
+    return NodeSplit(train, val, test, seed, protocol)
+
+
+def _mask(graph: Any, name: str) -> NDArray[np.bool_]:
+    mask = to_numpy(getattr(graph, name))
+    if mask.dtype.kind != "b" or mask.shape != (graph.num_nodes,):
+        raise DataError(
+            f"{name} is {mask.dtype} of shape {mask.shape}; it takes True or False for each of {graph.num_nodes} nodes "
+            "(of several splits, choose one column)"
+        )
+    return mask
+
+
+# The share of what is left after the test fold that selects hyper-parameters, as in the fair comparison.
+_INNER_VALIDATION = 0.1
+
+_PUBLISHED_FOLDS = 10
+_ADDRESS = "https://github.com/diningphil/gnn-comparison"
+
+
+def split_graphs(
+    graphs: Any,
+    folds: int = 10,
+    *,
+    seed: int = 1234,
+    protocol: Literal["clean", "fair-comparison"] = "clean",
+    root: str | Path | None = None,
+) -> tuple[GraphSplit, ...]:
+    """Folds of a collection with a class ``y`` for every graph; each has its own test part and an inner hold-out.
+
+    ``graphs`` is what ``fit`` takes: a list of ``Data``, a PyG dataset, or what ``load_graphs`` returns.
+
+    ``"clean"``: stratified at random. ``"fair-comparison"``: the ten published folds of ``dd``, ``proteins`` or
+    ``enzymes``, from ``splits/fair-comparison/*_splits.json`` in the data folder, which is ``root`` or the one that the
+    collection came from.
+    """
+    check_protocol(protocol, ("clean", "fair-comparison"))
+    check_seed(seed)
+    graphs = as_collection(graphs)
+    if protocol == "fair-comparison":
+        return _published(graphs, seed, getattr(graphs, "data_root", None) if root is None else root)
+    labels = _classes(graphs)
+    sizes = np.bincount(labels)
+    smallest = int(sizes[sizes > 0].min())
+    if smallest < 2:
+        rare = int(np.flatnonzero(sizes == smallest)[0])
+        name = rare if getattr(graphs, "label_names", None) is None else graphs.label_names[rare]
+        raise DataError(f"the class {name} has one graph; give every class several, at least one for each part")
+    if not isinstance(folds, int | np.integer) or not 2 <= folds <= smallest:
+        raise DataError(
+            f"folds={folds!r} must lie between 2 and {smallest}, the size of the smallest class; "
+            f"choose fewer folds (--set task.num_folds={smallest}), or add graphs"
+        )
+    from sklearn.model_selection import StratifiedKFold, train_test_split  # takes a while, and serves this alone
+
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=np.random.RandomState(seed))
+    result = []
+    for rest, test in splitter.split(labels, labels):
+        random = np.random.RandomState(seed)
+        try:
+            held_out = max(math.ceil(_INNER_VALIDATION * len(rest)), int((sizes > 0).sum()))  # each class, if few
+            train, val = train_test_split(rest, test_size=held_out, stratify=labels[rest], random_state=random)
+        except ValueError as error:  # of some class there is nobody to spare
+            raise DataError(
+                f"with folds={folds}, {len(rest)} graphs are left to train and validate, of which "
+                f"{held_out} cannot be held out class by class ({error}); give more graphs of every class"
+            ) from error
+        result.append(GraphSplit(np.sort(train), np.sort(val), test, seed, protocol))
+    return tuple(result)
+
+
+def _classes(graphs: Any) -> NDArray[np.int64]:
+    y = getattr(graphs, "y", None)
+    if y is None:
+        raise DataError(f"{type(graphs).__name__} has no y; give a collection with one class a graph in its y")
+    try:
+        given = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y)
+    except ValueError as error:
+        raise DataError(f"y must hold one class for each of {len(graphs)} graphs ({error})") from error
+    if given.size != len(graphs) or not given.size or given.dtype.kind not in "biuf":
+        raise DataError(f"y must hold one class for each of {len(graphs)} graphs, but is {given.dtype} {given.shape}")
+    values = given.reshape(-1).astype(np.float64)
+    is_class = np.isfinite(values) & (np.floor(values) == values) & (values >= 0)
+    if not is_class.all():
+        raise DataError(f"y has {values[~is_class][0]:g} among its classes; count classes from 0 in whole numbers")
+    return values.astype(np.int64)
+
+
+def _published(graphs: Any, seed: int, root: str | Path | None) -> tuple[GraphSplit, ...]:
+    name = getattr(graphs, "name", None)
+    if name not in TU_FACTS:
+        raise DataError(
+            f"the fair comparison has folds for {', '.join(TU_FACTS)}, not for {name!r}; use protocol='clean'"
+        )
+    file = f"{TU_FACTS[name].folder}_splits.json"
+    places = [base / "splits" / "fair-comparison" / file for base in dict.fromkeys([data_root(root), cache_folder()])]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise DataError(f"{file} is missing: put it (from {_ADDRESS}) into {places[0].parent}, or use protocol='clean'")
+    _check_order(graphs)
+    try:
+        splits = tuple(
+            GraphSplit(
+                _members(fold["model_selection"][0]["train"]),
+                _members(fold["model_selection"][0]["validation"]),
+                _members(fold["test"]),
+                seed,
+                "fair-comparison",
+            )
+            for fold in json.loads(path.read_text())
+        )
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
+        raise DataError(f"{path} is not a file of folds ({error!r}); put the original in its place") from error
+    _check_folds(path, splits, len(graphs))
+    return splits
+
+
+def _members(numbers: Any) -> NDArray[np.int64]:
+    return np.asarray(numbers, dtype=np.int64).reshape(-1)
+
+
+def _check_order(graphs: Any) -> None:
+    """The published folds count graphs as the files have them."""
+    if hasattr(graphs, "indices") and list(graphs.indices()) != list(range(graphs.len())):
+        raise DataError(
+            f"the folds of the fair comparison are for {graphs.name} whole and in its order, not for a selection or a "
+            "shuffled copy; pass it as load_dataset gives it"
+        )
+
+
+def _check_folds(path: Path, splits: tuple[GraphSplit, ...], size: int) -> None:
+    for number, split in enumerate(splits):
+        if not _holds_each_once([split.train, split.val, split.test], size):
+            raise DataError(
+                f"{path}: fold {number} does not hold each of {size} graphs once; put the original in its place"
+            )
+    if len(splits) != _PUBLISHED_FOLDS or not _holds_each_once([split.test for split in splits], size):
+        raise DataError(
+            f"{path}: its {len(splits)} folds are not {_PUBLISHED_FOLDS} that test each of {size} graphs once; put the "
+            "original in its place"
+        )
+
+
+def _holds_each_once(parts: list[NDArray[np.int64]], size: int) -> bool:
+    return np.array_equal(np.sort(np.concatenate(parts)), np.arange(size))

@@ -1,0 +1,325 @@
+"""Many runs: one process a core, and records of their results."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from filelock import FileLock
+
+from h2hgcn.errors import DamagedRunError, DataError, DataWarning, NonFiniteError, PlaceError
+from h2hgcn.experiments.config import GraphChoice, Layer, Sections, open_graph, read_experiment
+from h2hgcn.experiments.search import SearchStopped
+from h2hgcn.experiments.train import run_experiment
+from h2hgcn.training.folder import BusyFolderError
+
+_RESET = Path("/proc/self/clear_refs")
+_STATUS = Path("/proc/self/status")
+
+
+class Peak:
+    """``megabytes`` is that of the whole process, None where the system does not tell."""
+
+    megabytes: float | None = None
+
+
+@contextmanager
+def peak_memory() -> Iterator[Peak]:
+    """Measures what is done within."""
+    peak = Peak()
+    with suppress(OSError):
+        _RESET.write_text("5")  # Linux: forget the peak so far
+    yield peak
+    with suppress(OSError, ValueError, IndexError):
+        line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM"))
+        peak.megabytes = int(line.split()[1]) / 1024
+
+
+@cache
+def code_fingerprint() -> str:
+    """Of the modules of this package: the version stays the same between two releases, the code does not."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for module in sorted(package.rglob("*.py")):
+        digest.update(f"{module.relative_to(package).as_posix()}\0".encode())
+        digest.update(module.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+Record = dict[str, Any]
+
+
+class Records:
+    """A file of results. Processes may add to it at the same time: no line is lost, and none is mixed with another."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __iter__(self) -> Iterator[Record]:
+        """All whole lines. One that was cut short counts as not written: its run is done again."""
+        return (record for _, record in self.numbered() if record is not None)
+
+    def numbered(self) -> Iterator[tuple[int, Record | None]]:
+        """All lines with their numbers, the first being 1; None stands for one that is no record."""
+        if not self.path.exists():
+            return
+        for number, line in enumerate(self.path.read_bytes().splitlines(), start=1):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            yield number, record if isinstance(record, dict) else None
+
+    def add(self, record: Record) -> None:
+        """Writes a line, through to the disk; what a killed writer left of a line is ended first."""
+        line = json.dumps(record, sort_keys=True, allow_nan=False).encode() + b"\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.path.with_name(f".{self.path.name}.lock")):
+            try:
+                self._append(line)
+            except OSError as error:
+                error.filename = error.filename or str(self.path)
+                raise
+
+    def _append(self, line: bytes) -> None:
+        with self.path.open("a+b") as file:
+            file.seek(0, os.SEEK_END)
+            if file.tell() and not self._ends_a_line(file):
+                file.write(b"\n")
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    @staticmethod
+    def _ends_a_line(file: Any) -> bool:
+        file.seek(-1, os.SEEK_END)
+        return bool(file.read(1) == b"\n")
+
+
+Status = Literal["finished", "diverged", "stopped", "failed"]
+
+# A process whose parent was killed lets go of its folder when its epoch is over.
+_WAIT_SECONDS = 30.0
+_ASK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Settings as flags would give them, files of settings below them, and the folder of the run.
+
+    ``wait_seconds`` is how long a process that trains in the folder is waited for; when ``elsewhere`` says that it has
+    done the run, the folder is left to it. With ``scratch`` the folder is nobody's but the run's: if a file in it is
+    damaged, the run is begun anew.
+    """
+
+    flags: Sections
+    folder: Path
+    files: tuple[Layer, ...] = ()
+    root: Path | None = None
+    force: bool = False
+    scratch: bool = False
+    wait_seconds: float = _WAIT_SECONDS
+    elsewhere: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run; ``result`` is what ``result.json`` holds, ``config`` what ``config.toml`` does.
+
+    ``error`` is why it failed; ``message`` tells where its numbers went bad.
+    """
+
+    status: Status
+    result: dict[str, Any]
+    message: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+    peak_megabytes: float | None = None
+    error: Exception | None = None
+
+    def score(self, part: str) -> float | None:
+        """The metric that selects, on a part of the split; None unless the run is finished."""
+        return float(self.result["metrics"][part][self.result["selection"]]) if self.status == "finished" else None
+
+
+def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Outcome:
+    """Trains, or goes on, or loads what is finished. Numbers that go bad are an outcome, other errors are raised."""
+    experiment = read_experiment(cell.flags, cell.files)
+    data = _data(experiment.graph, cell.root)
+    deadline = time.monotonic() + cell.wait_seconds
+    force = cell.force
+    if cell.elsewhere is not None and cell.elsewhere():  # while the data were read
+        raise BusyFolderError(f"another process has done the run of {cell.folder}")
+    while True:
+        try:
+            with peak_memory() as peak:
+                run = run_experiment(experiment, data, cell.folder, force=force, should_stop=should_stop)
+        except SearchStopped:
+            return Outcome("stopped", {})
+        except NonFiniteError as error:
+            return Outcome("diverged", {}, str(error))
+        except DamagedRunError:
+            if force or not cell.scratch:
+                raise
+            force = True
+        except BusyFolderError:
+            if should_stop():
+                return Outcome("stopped", {})
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_ASK_SECONDS)
+            if cell.elsewhere is not None and cell.elsewhere():
+                raise
+        else:
+            status: Status = "finished" if run.finished else "stopped"
+            return Outcome(status, run.result, config=run.config, peak_megabytes=peak.megabytes)
+
+
+def _data(choice: GraphChoice, root: Path | None) -> Any:
+    try:
+        return _opened(tuple(choice.options.items()), choice.fingerprint, root)
+    except DataError as error:
+        raise PlaceError(str(error)) from error
+
+
+@lru_cache(maxsize=1)  # cells of a comparison have one graph, and a process carries out many
+def _opened(options: tuple[tuple[str, Any], ...], fingerprint: str | None, root: Path | None) -> Any:
+    return open_graph(GraphChoice(dict(options), fingerprint), root)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# How often the parent asks whether to stop.
+_POLL_SECONDS = 0.2
+
+
+class CellPool:
+    """Processes that carry out cells. After ``stop`` running cells end with their epoch, and others do not begin."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        context = multiprocessing.get_context("spawn")
+        self._stop = context.Event()
+        self._numbers = context.SimpleQueue()
+        self._executor = ProcessPoolExecutor(jobs, context, _begin, (self._stop, self._numbers))
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def outcomes(
+        self, cells: Iterable[Cell], should_stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[tuple[int, Outcome]]:
+        """The number of each cell and its outcome, as they come. The next cell is asked for when a process is free."""
+        numbered = enumerate(cells)
+        running: dict[Future[Outcome], int] = {}
+        while True:
+            for number, cell in islice(numbered, self._jobs - len(running)):
+                with _signals_held():
+                    running[self._executor.submit(_run, cell)] = number
+            if not running:
+                return
+            done, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+            if should_stop():
+                self.stop()
+                numbered = enumerate(())
+            for future in done:
+                try:
+                    yield running.pop(future), future.result()
+                except BrokenProcessPool as error:
+                    raise ChildProcessError(
+                        "a process died, perhaps for want of memory; the same command goes on, with --jobs 1 in less "
+                        "memory"
+                    ) from error
+
+    def close(self) -> None:
+        """Waits for what still runs, which has been told to stop."""
+        self.stop()
+        self._executor.shutdown(cancel_futures=True)
+
+    def kill(self) -> None:
+        """Ends all processes of the pool at once; what they train goes on from its last checkpoint."""
+        own = set()
+        while not self._numbers.empty():
+            own.add(self._numbers.get())
+        for process in multiprocessing.active_children():
+            if process.pid in own:
+                process.kill()
+
+
+@contextmanager
+def cell_pool(jobs: int) -> Iterator[CellPool]:
+    pool = CellPool(jobs)
+    try:
+        yield pool
+    except KeyboardInterrupt:
+        pool.kill()
+        raise
+    finally:
+        pool.close()
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Within, signals wait, and processes that begin have them blocked until they can say that they ignore them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS) if hasattr(signal, "pthread_sigmask") else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Worker:
+    """What a process of the pool knows: when to stop, and that it has work."""
+
+    def __init__(self, stop: Any) -> None:
+        self._stop = stop
+        self._parent = multiprocessing.parent_process()
+        self.busy = threading.Lock()
+
+    def should_stop(self) -> bool:
+        return bool(self._stop.is_set()) or self._parent is None or not self._parent.is_alive()
+
+    def end_with_parent(self) -> None:
+        """A parent that is killed cannot say so: once it is gone, and the epoch is over, so is this process."""
+        if self._parent is not None:
+            self._parent.join()
+        with self.busy:
+            os._exit(1)
+
+
+_worker: _Worker
+
+
+def _begin(stop: Any, numbers: Any) -> None:
+    """Makes a process ready: it has one thread, leaves signals to its parent and ends with it."""
+    global _worker
+    numbers.put(os.getpid())
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    warnings.simplefilter("ignore", DataWarning)  # the parent has said it
+    torch.set_num_threads(1)
+    _worker = _Worker(stop)
+    threading.Thread(target=_worker.end_with_parent, daemon=True).start()
+
+
+def _run(cell: Cell) -> Outcome:
+    if _worker.should_stop():
+        return Outcome("stopped", {})
+    with _worker.busy:
+        try:
+            return run_cell(cell, _worker.should_stop)
+        except (DataError, OSError, MemoryError) as error:
+            return Outcome("failed", {}, str(error), error=error)
