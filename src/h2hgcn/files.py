@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import safetensors
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from h2hgcn.errors import DamagedRunError, DataError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-# No writer takes so long; what is older was left by one that was killed. Process numbers would not tell: they mean
-# something else on another machine, or in another container, that shares the folder.
+# Where files cannot be locked: no writer takes so long; what is older was left by one that was killed.
 _ABANDONED_SECONDS = 24 * 3600
 
 
@@ -32,6 +36,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with part.open("xb") as file:
+            _lock(file)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -56,13 +61,22 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_remains(path: Path) -> None:
-    """Deletes what was left by writers of this file that were killed."""
+    """Deletes what was left by writers of this file that were killed: a part that nobody holds locked."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        try:
-            if time.time() - part.stat().st_mtime > _ABANDONED_SECONDS:
+        with suppress(OSError), part.open("r+b") as file:  # another one may be quicker
+            if _lock(file) if fcntl else time.time() - part.stat().st_mtime > _ABANDONED_SECONDS:
                 part.unlink()
-        except FileNotFoundError:  # another one was quicker
-            continue
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Locks a file until it is closed or its process ends, unless another process has done so."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # locked, or on a file system that has no locks
+        return False
+    return True
 
 
 Weights = dict[str, "Tensor"]

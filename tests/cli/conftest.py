@@ -63,7 +63,7 @@ def inline(monkeypatch):
             outcome = given.get(cell.folder.name) or run_cell(cell)
             finished(number, outcome if isinstance(outcome, Outcome) else Outcome("failed", {}, error=outcome))
 
-    for command in ("compare_command", "tune_command", "table_runs"):
+    for command in ("compare", "tune", "reproduce"):
         monkeypatch.setattr(f"h2hgcn.cli.{command}.run_cells", run_cells)
     return given
 

@@ -75,7 +75,7 @@ def test_a_collection(run, shapes, files):
     ("arguments", "message"),
     [
         (("train", "--edges", "my.csv", "--task", "embed", "--final"), "--final: --task embed holds nothing out"),
-        (("train", *GRAPH, "--set", "task.val=0"), "add --final (final=True), which then trains on all links"),
+        (("train", *GRAPH, "--set", "task.val=0"), "--final (final=True) afterwards trains on all links"),
         (("train", *GRAPH, "--set", "task.final=true"), "task.final holds nothing out to choose settings and epochs"),
         (("finalize", "my.csv"), "my.csv is not a folder; give the folder of a run"),
     ],

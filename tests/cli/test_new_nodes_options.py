@@ -90,7 +90,7 @@ def test_new_edges_are_read_as_those_of_the_run(run, new):
     [
         (["predict", "nc", "--new-edges", "e.csv"], "node 'new1' is new and has no features, which the model needs"),
         (["predict", "nc", *NEW[:3], "x.csv"], "x.csv, line 2: 'n00' is a node of the run, which has its features"),
-        (["predict", "nc", *NEW[:3], "order.csv"], "the features of order.csv are size, age, height"),
+        (["predict", "nc", *NEW[:3], "names.csv"], "the features of names.csv are size, age, mass"),
         (["predict", "nc", *NEW, "--edges", "whole.csv"], "--edges is another graph"),
         (["predict", "nc", *NEW, "--directed"], "--directed: not with --new-edges"),
         (["predict", "nc", *NEW, "--source", "source"], "--source and --target belong together"),
@@ -102,7 +102,7 @@ def test_new_edges_are_read_as_those_of_the_run(run, new):
     ],
 )
 def test_a_mistake_is_a_message_and_exit_code_2(run, new, trained, shapes, arguments, message):
-    (new / "order.csv").write_text("id,size,age,height\nnew1,1,2,3\nnew2,1,2,3\n")
+    (new / "names.csv").write_text("id,size,age,mass\nnew1,1,2,3\nnew2,1,2,3\n")
     command, name, *others = arguments
     result = run(command, trained / name, *others)
     assert result.returncode == 2

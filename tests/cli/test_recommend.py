@@ -21,7 +21,7 @@ def test_the_table(run, trained):
     result = run("recommend", trained / "lp", "--node", "n10", "-k", 3)
     assert result.stdout.startswith("likeliest missing links of n10\nnode")
     assert len(result.stdout.splitlines()) == 5
-    assert all("do not rely on its predictions" in line for line in result.stderr.splitlines())
+    assert all(line.startswith("note: ") for line in result.stderr.splitlines())
 
 
 def test_some_nodes_and_all(run, trained, tmp_path):
@@ -47,6 +47,7 @@ def test_the_likeliest_links_of_the_graph(run, trained, tmp_path):
     table = run("recommend", trained / "lp", "--top", 30)
     assert table.stdout.split()[:5] == ["rank", "source", "target", "distance", "probability"]
     assert "30 rows in all; --out FILE or --json has the others" in table.stderr
+    assert "probabilities are not calibrated: that takes 20 validation links, and there are" in table.stderr
     result = run("recommend", trained / "lp", "--top", 30, "--out", "top.csv")
     assert (result.returncode, result.stderr.splitlines()[-1]) == (0, "30 rows: top.csv")
     lines = (tmp_path / "top.csv").read_text().replace('"', "").splitlines()
@@ -105,6 +106,7 @@ def test_a_hub_does_not_stop_the_others(run, tmp_path):
         (["lp", "--top", "0"], "'--top'"),
         (["lp", "--top", "5", "--all"], "--node ID, --nodes FILE, --all or --top K, one of these"),
         (["lp", "--top", "5", "--direction", "out"], "--direction: only with --node, --nodes or --all"),
+        (["lp", "--top", "5", "-k", "3"], "--top says how many links of the whole graph, -k how many of each node"),
         (["lp", "--top", "5", "--index", "tree"], "index='tree' is not known"),
         (["lp", "--top", "5", "--out", "top.txt"], "tables are written as .csv or .parquet"),
         (["gc", "--top", "5"], "within one graph"),

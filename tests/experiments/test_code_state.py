@@ -18,7 +18,7 @@ def test_the_fingerprint_changes_with_the_code_and_with_nothing_else(tmp_path, m
     before = now()
     (copy / "notes.txt").write_text("not code")
     assert now() == before
-    module = copy / "layers" / "sparse.py"
+    module = copy / "kernels" / "csr.py"
     module.write_text(module.read_text() + "# a remark\n")
     assert now() != before
     code_fingerprint.cache_clear()

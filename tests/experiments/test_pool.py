@@ -25,8 +25,8 @@ _INTERRUPTED = """
 import os, signal
 from pathlib import Path
 
-from h2hgcn.experiments.cells import Cell
-from h2hgcn.experiments.pool import cell_pool
+from h2hgcn.experiments.runner import Cell
+from h2hgcn.experiments.runner import cell_pool
 
 asked = []
 

@@ -83,6 +83,10 @@ def test_a_run_fits_and_keeps_it(tmp_path):
     assert again.evaluate("val") == run.metrics["val"]
     chances = again.predict()
     torch.testing.assert_close(chances.sum(1), torch.ones(300))
+    val = run.problem.split.val
+    terms, network = run.model.head.features, run.model.head(run.embeddings[val], run.model.distance_scale)
+    without_each = terms.out_of_fold(network.detach().double().numpy(), data.x[val].numpy(), data.y[val].numpy())
+    assert run.metrics["val"]["accuracy"] == (without_each.argmax(1) == data.y[val].numpy()).mean()
     nodes = run.problem.split.test
     assert (chances[nodes].argmax(1) == data.y[nodes]).float().mean() == pytest.approx(run.metrics["test"]["accuracy"])
     torch.testing.assert_close(again.predict(data=data), chances)

@@ -58,8 +58,12 @@ def test_the_best_pairs_are_those_of_a_sorted_list(space, directed, seed, k, ter
         patch.setattr(top_links, "_PENDING", 70)
         pairs, found = best_pairs(scores, known, k, directed).found()
     wanted, of_wanted = plain_best(scores, known, k, directed)
-    assert pairs.tolist() == wanted
-    assert found.tolist() == of_wanted.tolist()
+    # scores of other batches may differ in the last bit, by which pairs of equal scores change places
+    np.testing.assert_allclose(found, of_wanted, atol=1e-12)
+    certain = of_wanted > of_wanted[-1] + 1e-9 if len(of_wanted) else []
+    assert {tuple(pair) for pair, is_above in zip(wanted, certain, strict=True) if is_above} <= set(
+        map(tuple, pairs.tolist())
+    )
 
 
 @given(seeds)

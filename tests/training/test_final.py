@@ -187,5 +187,5 @@ def test_an_encoder_of_ones_own():
 @pytest.mark.parametrize("task", ["lp", "nc"])
 @pytest.mark.parametrize("part", ["val", "test"])
 def test_shares_of_nothing_lead_to_the_final_fit(task, part):
-    with pytest.raises(DataError, match=rf"task.{part}=0 leaves nothing to .* add --final \(final=True\)"):
+    with pytest.raises(DataError, match=rf"task.{part}=0 leaves nothing to .* --final \(final=True\) afterwards"):
         small_fit(replace(TASKS[task], **{part: 0}))

@@ -16,7 +16,7 @@ from h2hgcn.training.distributed import agreed_name
 SCRIPT = """
 import os, signal, time
 import torch
-from h2hgcn.training.ranks import joined_ranks
+from h2hgcn.training.distributed import joined_ranks
 
 if os.environ["RANK"] == "1":
     time.sleep(3)

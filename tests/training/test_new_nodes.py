@@ -1,5 +1,6 @@
 """``Run.with_new``: new nodes beside the run's own graph, against the whole graph in one piece."""
 
+import warnings
 from functools import partial
 
 import numpy as np
@@ -152,6 +153,35 @@ def test_features_that_the_model_does_not_use_may_be_missing():
     assert len(run.with_new(NEW_EDGES).recommend("zoe", k=3)) == 3
     with pytest.raises(DataError, match="node 'bob' is new and no path leads from it to a node of the run"):
         run.with_new([*NEW_EDGES, ("bob", "eve")])
+
+
+def test_columns_of_new_features_may_have_another_order(tmp_path):
+    whole, new = tmp_path / "x.csv", tmp_path / "new.csv"
+    whole.write_text("id,a,b,c\n" + "".join(f"{node},{','.join(map(str, x))}\n" for node, x in OLD_FEATURES.items()))
+    new.write_text("id,c,a,b\n" + "".join(f"{node},{x[2]},{x[0]},{x[1]}\n" for node, x in NEW_FEATURES.items()))
+    run = trained(load_graph(EDGES, whole))
+    torch.testing.assert_close(
+        run.with_new(NEW_EDGES, new).embeddings, run.with_new(NEW_EDGES, NEW_FEATURES).embeddings
+    )
+
+
+def test_an_id_that_may_be_mistyped_is_noted(links):
+    run = trained(load_graph(EDGES), encoder=ONLY_VECTORS)
+    with pytest.warns(DataWarning, match="'N05' is taken for a new node; did you mean 'n05'"):
+        run.with_new([("zoe", "n03"), ("zoe", "N05")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.with_new([("zoe", "n03")])
+
+
+def test_ids_of_the_run_tell_a_header(tmp_path):
+    run = trained(load_graph(EDGES), encoder=ONLY_VECTORS)
+    expected = run.with_new([("n03", "zoe"), ("zoe", "yan")])
+    for name, text in {"no": "n03,zoe\nzoe,yan\n", "with": "Supplier,Customer\nn03,zoe\nzoe,yan\n"}.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+        extended = run.with_new(tmp_path / f"{name}.csv")
+        assert extended.nodes.tolist() == expected.nodes.tolist()
+        torch.testing.assert_close(extended.embeddings, expected.embeddings)
 
 
 def test_more_new_nodes_later(links):

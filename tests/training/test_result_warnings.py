@@ -45,18 +45,35 @@ def test_a_good_result_has_no_warnings():
     assert warnings_about(finished()) == []
 
 
-@pytest.mark.parametrize(("own", "warned"), [(0.05, True), (0.25, False), (0.5, False)])
-def test_a_baseline_that_ranks_the_top_better(own, warned):
+@pytest.mark.parametrize(
+    ("own", "ending"),
+    [(0.05, "the model's 5; compare both before you act on recommend --top"), (0.25, "25; within noise"), (0.5, None)],
+)
+def test_a_baseline_that_ranks_the_top_better(own, ending):
     run = finished()
     run.result["metrics"]["test"]["precision@100"] = own
     run.result["baselines"] = {
         "Adamic-Adar": {"auc": 0.6, "precision@100": 0.305},
-        "common neighbours": {"auc": 0.6, "precision@100": 0.2},
+        "common neighbors": {"auc": 0.6, "precision@100": 0.2},
         "degree product": {"auc": 0.1},
     }
-    words = "Adamic-Adar ranks the top better: of its 100 likeliest pairs 30.5 are test links, of the model's 5; "
     found = warnings_about(run)
-    assert [warning.startswith(words) for warning in found] == [True] * warned
+    assert len(found) == (ending is not None)
+    for warning in found:
+        assert warning.startswith("Adamic-Adar ranks the top better: of its 100 likeliest pairs 30.5 are test links, ")
+        assert warning.endswith(ending)
+    run.result["doubts"] = found
+    assert serious_warnings(run.result) == found
+
+
+def test_few_sampled_pairs_at_the_top():
+    run = finished()
+    run.result["details"] = {"sampled_at_top": 3}
+    (warning,) = warnings_about(run)
+    assert "probabilities of the likeliest pairs are rough: 3 of the sampled pairs" in warning
+    assert serious_warnings({"doubts": [warning]}) == [warning]
+    run.result["details"] = {"sampled_at_top": 30}
+    assert warnings_about(run) == []
 
 
 TRUTH = [0] * 6 + [1] * 6 + [2] * 2

@@ -59,7 +59,7 @@ def _options(
         bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    pass
+    stdout.quiet = stderr.quiet = os.environ.get("RANK", "0") != "0"  # of several processes, one speaks
 
 
 def main() -> None:

@@ -60,8 +60,9 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document and nothing else, so that it can be piped."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """One JSON document and nothing else, so that it can be piped; by one of several processes."""
+    if not stdout.quiet:
+        print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]

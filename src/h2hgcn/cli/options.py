@@ -208,7 +208,8 @@ def add_new_nodes(
     useless = [f"--{name}" for name in flags if name not in _OF_NEW_EDGES]
     if useless:
         raise DataError(f"{', '.join(useless)}: not with --new-edges, which are joined with the graph of the run")
-    before = {name: value for name, value in run.config["data"].items() if name in _OF_NEW_EDGES}
+    of_run = [name for name in _OF_NEW_EDGES if name != "header"]  # ids of the run tell whether new edges have one
+    before = {name: value for name, value in run.config["data"].items() if name in of_run}
     read = {**(before if new_edges is not None else {}), **flags}
     if ("source" in read) != ("target" in read):
         raise DataError("--source and --target belong together; give both or none")

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from h2hgcn.cli.console import Force, check_table, print_json, print_title, progress_bar, stderr, stdout, write_table
+from h2hgcn.cli.console import (
+    Force,
+    check_table,
+    print_json,
+    print_title,
+    progress_bar,
+    say,
+    stderr,
+    stdout,
+    write_table,
+)
 from h2hgcn.cli.options import (
     DataFolder,
     Directed,
@@ -173,10 +183,13 @@ def recommend(
     all_nodes: Annotated[bool, typer.Option("--all", help="All nodes.")] = False,
     new_edges: NewEdges = None,
     new_features: NewFeatures = None,
+    header: Header = None,
     top: Annotated[
         int | None, typer.Option(metavar="K", help="The K likeliest links of the whole graph.", min=1)
     ] = None,
-    k: Annotated[int, typer.Option("-k", "--count", help="How many of each node.", min=1)] = 10,
+    k: Annotated[
+        int | None, typer.Option("-k", "--count", help="How many of each node.", min=1, show_default="10")
+    ] = None,
     direction: Annotated[
         str | None,
         typer.Option(help="Of a directed graph: out, links from the node, or in, links to it. Default: out."),
@@ -207,10 +220,22 @@ def recommend(
         raise DataError("say whose links: --node ID, --nodes FILE, --all or --top K, one of these")
     if top is not None and direction is not None:
         raise DataError("--direction: only with --node, --nodes or --all; --top ranks links from all nodes to all")
+    if top is not None and k is not None:
+        raise DataError("--top says how many links of the whole graph, -k how many of each node; give one of them")
+    k = 10 if k is None else k
     if out is not None:
         check_table(out, force)
-    opened = add_new_nodes(open_run(run, with_data=False, final=not no_final), new_edges, new_features)
+    if header is not None and new_edges is None:
+        raise DataError("--header and --no-header are about the file of --new-edges, which is not given")
+    opened = open_run(run, with_data=False, final=not no_final)
+    opened = add_new_nodes(opened, new_edges, new_features, header=header)
     warn_of(opened)
+    if opened.task.name == "nc" and opened.link_decoder is not None:
+        say(
+            "note",
+            "bold yellow",
+            "this run learned classes: its link probabilities are not calibrated; use their order",
+        )
     if node is not None and out is None and index is None:
         _one(opened, node, k, direction, json)
         return

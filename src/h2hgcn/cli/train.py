@@ -1,6 +1,5 @@
 """``h2hgcn train`` and ``h2hgcn finalize``."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ from h2hgcn.cli.console import (
     StopAfterEpoch,
     TrainingProgress,
     command_to_resume,
+    counted,
     epochs_line,
     metrics_table,
     print_classes,
@@ -91,11 +91,14 @@ def print_final(final: "Run", run: Path) -> None:
     """What was trained, and the metrics of the run that it comes from."""
     result = final.result
     stdout.print()
-    print_title(f"final fit of {run}: all data, {result['epochs']} epochs, {result['seconds']:.1f} s of training")
+    epochs = counted(result["epochs"], "epoch")
+    print_title(f"final fit of {run}: all data, {epochs}, {result['seconds']:.1f} s of training")
     print_held_out(final)
     for warning in result.get("doubts", ()):
         say("note", "bold yellow", warning)
-    stdout.print(f"{final.folder}  predict, recommend, embed and explore use it for {run}", soft_wrap=True)
+    used = final.folder is not None and final.folder == run / "final"
+    whose = f"use it for {run}" if used else "take this folder as their RUN"
+    stdout.print(f"{final.folder}  predict, recommend, embed and explore {whose}", soft_wrap=True)
 
 
 def print_held_out(final: "Run") -> None:
@@ -167,8 +170,6 @@ def train(
     h2hgcn train --task nc --edges my.csv --labels y.csv --epochs 20 --set model.dropout=0.5;
     h2hgcn train --graphs shapes --labels shapes-y.csv --epochs 20
     """
-    is_first = os.environ.get("RANK", "0") == "0"
-    stdout.quiet = stderr.quiet = not is_first  # of several processes, one speaks
     with starting():
         from h2hgcn.experiments import read_experiment
         from h2hgcn.experiments.config import absolute_paths, open_graph, setting
@@ -196,7 +197,7 @@ def train(
     if run.finished and not json:
         _print_result(run, folder, resumed_from)
     fitted = finalize_run(run, folder / "final", force) if final and run.finished else None
-    if json and is_first:
+    if json:
         more = {} if fitted is None else {"final": str(folder / "final")}
         print_json({"folder": str(folder), "resumed_from": resumed_from, **more, **run.result})
     elif fitted is not None:

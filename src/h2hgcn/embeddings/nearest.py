@@ -309,6 +309,7 @@ def _build_ivf(vectors: Vectors) -> Any:
     faiss = load_faiss()
     cells = max(1, min(int(4 * len(vectors.data) ** 0.5), len(vectors.data) // 39))
     index = faiss.index_factory(vectors.data.shape[1], f"IVF{cells},Flat", faiss.METRIC_INNER_PRODUCT)
+    index.cp.min_points_per_centroid = 1  # or FAISS prints a warning for small graphs
     index.train(vectors.data)
     index.add(vectors.data)
     return index

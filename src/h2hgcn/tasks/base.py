@@ -366,8 +366,8 @@ def check_shares(task: Any) -> None:
     for part in task.parts:
         if getattr(task, part) == 0:
             raise DataError(
-                f"task.{part}=0 leaves nothing to {'choose the epoch by' if part == 'val' else 'test on'}; keep the "
-                f"share and add --final (final=True), which then trains on all {task.items}"
+                f"task.{part}=0 leaves nothing to {'choose the epoch by' if part == 'val' else 'test on'}; give a "
+                f"positive share: --final (final=True) afterwards trains on all {task.items}"
             )
 
 

@@ -386,7 +386,11 @@ class LinkProblem:
     def reliability(self, model: Model, part: str) -> tuple[Bins, Bins]:
         """Bins of the probabilities of all pairs, and of the likeliest, as many as links are held out."""
         points = self.points(model)
-        scores, labels, weights = self._scores_of_all(model, points, part)
+        return self._reliability(model, points, *self._scores_of_all(model, points, part))
+
+    def _reliability(
+        self, model: Model, points: Tensor, scores: Scores, labels: NDArray[np.bool_], weights: NDArray[np.float64]
+    ) -> tuple[Bins, Bins]:
         chances = _head(model).probabilities(torch.from_numpy(scores).to(points)).double().cpu().numpy()
         top = likeliest(chances, weights, self._num_hidden)
         return (
@@ -394,9 +398,18 @@ class LinkProblem:
             reliability(chances[top], labels[top], weights[top], LINK_BINS),
         )
 
+    @torch.no_grad()
     def details(self, model: Model, part: str) -> dict[str, Any]:
-        """How often pairs with such a probability are links."""
-        return {"reliability": self.reliability(model, part)[0]}
+        """How often pairs with such a probability are links, and, where pairs without a link are sampled, how many of
+        the sample are among the likeliest pairs.
+        """
+        points = self.points(model)
+        scores, labels, weights = self._scores_of_all(model, points, part)
+        details: dict[str, Any] = {"reliability": self._reliability(model, points, scores, labels, weights)[0]}
+        if weights[~labels].max(initial=1) > 1:
+            top = likeliest(scores, weights, self._num_hidden)
+            details["sampled_at_top"] = int((~labels[top]).sum())
+        return details
 
     def _pairs_of(self, part: str) -> tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]:
         """Links and then others, which are links, and for which of them both nodes have a training edge."""

@@ -328,9 +328,18 @@ class NodeProblem:
         return metrics
 
     def _part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
-        """The true classes of a part, and the logits of the finished model."""
-        nodes = torch.from_numpy(getattr(self.split, part))
-        return self.y[nodes].cpu().numpy(), self.class_logits(model, self.points(model), nodes)
+        """The true classes of a part, and the logits of the finished model.
+
+        Of the validation part, the share of the features is fitted again without each node that it scores.
+        """
+        assert isinstance(model.head, NodeHead)
+        nodes, points, features = torch.from_numpy(getattr(self.split, part)), self.points(model), model.head.features
+        y = self.y[nodes].cpu().numpy()
+        if part != "val" or features is None or not features.fitted:
+            return y, self.class_logits(model, points, nodes)
+        alone = model.head(points[nodes], model.distance_scale)
+        mixed = features.out_of_fold(alone.double().cpu().numpy(), as_matrix(self.x)[nodes.numpy()], y)
+        return y, torch.from_numpy(mixed).to(alone)
 
     @torch.no_grad()
     def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:

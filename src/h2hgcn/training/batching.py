@@ -26,7 +26,7 @@ _FANOUT = (15, 10, 5)
 
 
 class Plan(NamedTuple):
-    """``sampling`` is None for the whole graph at every step; ``reason`` says what was decided, and why; ``renumber``,
+    """``sampling`` is None for full-batch training; ``reason`` says what was decided, and why; ``renumber``,
     whether the nodes are trained in another order.
     """
 
@@ -75,21 +75,17 @@ def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim:
         return Plan(None, other.plan)
     if not getattr(encoder, "inductive", True):
         _check_no_sampling(settings, "this model has a vector for each node and no neighbourhoods to sample")
-        return Plan(None, "the whole graph at every step")
+        return Plan(None, "full-batch training")
     fanout = _fanout(settings, encoder)
     entries, numbers = len(graph.col), problem.num_nodes * dim
-    size = f"{entries:,} entries of the adjacency and {numbers:,} numbers of the embedding"
-    limit = f"{LARGE_GRAPH:,} and {LARGE_EMBEDDING:,}"
     count, what = problem.num_items, problem.task.items
     batch_size = settings.batch_size
     if batch_size == "full":
-        return Plan(None, "the whole graph at every step")
+        return Plan(None, "full-batch training")
     if batch_size == "auto":
         if entries <= LARGE_GRAPH and numbers <= LARGE_EMBEDDING:
-            unused = (
-                "" if settings.fanout is None else "; the fanout is of no use, unless --batch-size asks for batches"
-            )
-            return Plan(None, f"the whole graph at every step (auto: {size}, not more than {limit}){unused}")
+            unused = "" if settings.fanout is None else "; --fanout has no effect without --batch-size"
+            return Plan(None, f"full-batch training ({count:,} {what}){unused}")
         batch_size = automatic_size(count)
     elif batch_size > count:
         raise DataError(
@@ -97,7 +93,7 @@ def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim:
             "smaller one, or 'full'"
         )
     sampling = Sampling(int(batch_size), fanout, settings.workers)
-    why = f" (auto: {size}, more than {limit})" if settings.batch_size == "auto" else ""
+    why = ": the graph is large" if settings.batch_size == "auto" else ""
     widths = ",".join(map(str, fanout))
     return Plan(sampling, f"batches of {batch_size:,} of {count:,} {what}, fanout {widths}{why}")
 

@@ -14,11 +14,11 @@ from torch_geometric.data import Data
 from h2hgcn.datasets import task_features
 from h2hgcn.datasets.arrays import UNLABELLED
 from h2hgcn.datasets.edges import read_edges_from, single_precision_weights
-from h2hgcn.datasets.ids import integers_in, unknown_nodes
+from h2hgcn.datasets.ids import closest_id, integers_in, unknown_nodes
 from h2hgcn.datasets.nodes import NodeValues, and_more, feature_tensor, features_of, read_features
 from h2hgcn.datasets.pairs import contains
 from h2hgcn.datasets.table_columns import EdgeList
-from h2hgcn.datasets.tables import Ids, shown
+from h2hgcn.datasets.tables import DELIMITED_SUFFIXES, Ids, shown
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.tasks.base import Problem, check_same_columns, listed
 from h2hgcn.training.names import NodeNames
@@ -26,6 +26,9 @@ from h2hgcn.training.run import Run, reached_from
 
 # What a joined graph has from that of the run, beside edges, features and labels.
 _KEPT = ("name", "directed", "structural", "feature_names", "label_names", "label_columns", "append_structure")
+
+# So many new ids are compared with those of the run.
+_CHECKED_IDS = 20
 
 
 class ExtendedRun(Run):
@@ -72,6 +75,8 @@ def extended_run(
     if edges is None and features is None:
         raise DataError("there is nothing new; give new edges, the features of new nodes, or both")
     names, notes = NodeNames(run.data), list[str]()
+    if header is None and columns is None and edges is not None:
+        header = _has_header(edges, names)
     source = None if edges is None else _read_edges(run.data, edges, weights, columns, header)
     if source is not None:
         source.ids = _as_own(source.ids, names, source.origin)
@@ -85,6 +90,7 @@ def extended_run(
     named = [part.ids for part in (source, values) if part is not None and part.ids is not None]
     candidates = np.unique(np.concatenate(named))
     new = candidates[names.known(candidates) < 0]
+    notes += _likely_typos(new, values, names)
     data = Data(num_nodes=len(names.ids) + len(new))
     data.node_ids = np.concatenate([names.ids, new])
     for name in _KEPT:
@@ -124,6 +130,23 @@ def _read_edges(own: Data, edges: Any, weights: Any, columns: Any, header: bool 
     return source
 
 
+def _has_header(edges: Any, names: NodeNames) -> bool | None:
+    """Whether the first line of a delimited file of new edges is a header, as far as ids of the run tell."""
+    is_delimited = isinstance(edges, str | Path) and DELIMITED_SUFFIXES & set(Path(edges).suffixes)
+    if not is_delimited or names.ids.dtype.kind != "U":
+        return None
+    try:
+        lines = read_edges_from(edges, False, None, False)
+    except DataError:  # which the usual way of reading explains better
+        return None
+    ends = np.stack([lines.source, lines.target])
+    if not ends.size or lines.ids.dtype.kind != "U":
+        return None
+    if (names.known(lines.ids[ends[:, 0]]) >= 0).any():
+        return False
+    return True if ends.shape[1] > 1 and not np.isin(ends[:, 0], ends[:, 1:]).any() else None
+
+
 def _as_own(ids: Ids, names: NodeNames, origin: str) -> Ids:
     """New ids of the type that those of the run have."""
     if names.ids.dtype.kind == "U":
@@ -154,6 +177,18 @@ def _check_ids(values: NodeValues, names: NodeNames) -> None:
     if len(repeated):
         row = int(order[repeated[0] + 1])
         raise DataError(f"{values.where(row)}: {shown(values.ids[row])} comes a second time; keep one row a node")
+
+
+def _likely_typos(new: Ids, values: NodeValues | None, names: NodeNames) -> list[str]:
+    """Notes on new ids that are much like one of the run, unless a row of features shows that a new node is meant."""
+    meant = () if values is None or values.ids is None else values.ids
+    doubtful = np.setdiff1d(new, meant)[:_CHECKED_IDS] if names.ids.dtype.kind == "U" else ()
+    similar = [(name, closest_id(name, names.ids)) for name in doubtful]
+    return [
+        f"{shown(name)} is taken for a new node; did you mean {shown(known)}?"
+        for name, known in similar
+        if known is not None
+    ]
 
 
 def _set_edges(data: Data, own: Data, source: EdgeList | None, notes: list[str]) -> None:
@@ -198,11 +233,14 @@ def _check_connected(run: Run, data: Data, source: EdgeList | None, names: NodeN
     if by_features:
         return
     is_own = np.arange(data.num_nodes) < len(names.ids)
+    instead = (
+        ", or train with features" if getattr(run.data, "structural", False) else ": this run places nodes by links"
+    )
     lost = np.flatnonzero(~reached_from(data.edge_index, is_own))
     if len(lost):
         raise DataError(
             f"node {shown(data.node_ids[lost[0]])} is new and no path leads from it to a node of the run"
-            f"{and_more(len(lost))}, so nothing gives it a place; add its edges, or train with features"
+            f"{and_more(len(lost))}, so nothing gives it a place; add its edges{instead}"
         )
 
 
@@ -254,6 +292,8 @@ def _check_columns(values: NodeValues, own: Data, notes: list[str]) -> None:
         moved = np.array([place.get(name, -1) for name in values.names])[entries.col]
         chosen, shape = moved >= 0, (values.values.shape[0], len(columns))
         values.values = sp.csr_array((entries.data[chosen], (entries.row[chosen], moved[chosen])), shape=shape)
+    elif columns is not None and values.names is not None and sorted(columns) == sorted(values.names):
+        values.values = values.values[:, [values.names.index(name) for name in columns]]
     else:
         check_same_columns(columns, Data(name=values.origin, feature_names=values.names))
     if values.values.shape[1] != own.x.shape[1]:

@@ -229,7 +229,8 @@ def _search(run: Run, vectors: Vectors, kind: str, edges: Any, options: dict[str
     def recall() -> float:
         return measured_recall(vectors, edges, search, _K_OF_RECALL, exact=exact, **options)
 
-    return search if index.finds_enough(recall, index.about, say) else exact
+    about = index.about if options["direction"] is None else index.about.setdefault(options["direction"], {})
+    return search if index.finds_enough(recall, about, say) else exact
 
 
 def _nearest(run: Run, kind: str, say: Say) -> FaissSearch | None:
@@ -321,7 +322,7 @@ def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, dict[
             raise DataError(f"{folder / 'index.faiss'} belongs to another run: its points are others; {advice}")
         if about["kind"] != kind:
             return None
-        for section in (about, about.get("nearest", {})):
+        for section in (about, *(about.get(name, {}) for name in ("nearest", "out", "in"))):
             float(section.get("recall", 0)), int(section.get("width", 1))
         faiss = load_faiss()
         index = faiss.deserialize_index(np.fromfile(folder / "index.faiss", np.uint8))

@@ -24,16 +24,28 @@ _SAMPLED_PAIRS = 2000
 # An AUC this close to 0.5 is chance, even where there are enough pairs to measure a difference.
 _CHANCE_MARGIN = 0.02
 
-# A baseline is better at the top if its precision is higher by more than this.
+# Precisions that differ by less are within noise.
 _STANDARD_ERRORS = 2
 
-# A class with fewer items in the test part may be missed by a good model.
-_FEWEST_OF_CLASS = 5
+# Probabilities of classes that are off by more than this on average are worth a warning.
+_MUCH_OFF = 0.1
+
+# A larger share for validation would leave too little to train on.
+_LARGEST_SHARE = 0.4
 
 # Unanswerable test links above this fraction are worth a warning.
 _MANY_UNANSWERABLE = 0.1
 
+# Warnings with one of these phrases also matter to people who only use the predictions.
 _UNRELIABLE = "do not rely on its predictions"
+_TOP = "ranks the top better"
+_TOP_IS_WEAK = "do not act on"
+_UNCALIBRATED = "probabilities are not calibrated"
+_ROUGH_TOP = "probabilities of the likeliest pairs are rough"
+
+# Fewer sampled non-links than this among the likeliest pairs say little about how often those are links.
+_FEWEST_AT_TOP = 20
+
 _PARTS = (("val", "validation"), ("test", "test"))
 
 
@@ -57,7 +69,8 @@ def warnings_about(run: "Run") -> list[str]:
 
 def serious_warnings(result: dict[str, Any]) -> list[str]:
     """Those warnings of a result that matter to anyone who uses its predictions."""
-    return [warning for warning in result.get("doubts", ()) if _UNRELIABLE in warning]
+    phrases = (_UNRELIABLE, _TOP, _TOP_IS_WEAK, _UNCALIBRATED, _ROUGH_TOP)
+    return [warning for warning in result.get("doubts", ()) if any(phrase in warning for phrase in phrases)]
 
 
 def _better_baseline(result: dict[str, Any], problem: Any) -> Iterator[str]:
@@ -75,19 +88,25 @@ def _better_baseline(result: dict[str, Any], problem: Any) -> Iterator[str]:
 
 
 def _better_top(result: dict[str, Any]) -> Iterator[str]:
-    """A baseline whose likeliest pairs hold more test links than the model's, by more than noise."""
+    """A baseline whose likeliest pairs hold more test links than the model's."""
     test = list(result["metrics"].values())[-1]
     metric = next((name for name in test if name.startswith("precision@")), None)
     found = {name: values[metric] for name, values in result.get("baselines", {}).items() if metric in values}
+    if metric is not None and test[metric] == 0:
+        count = metric.partition("@")[2]
+        yield f"none of the {count} likeliest pairs is a test link: {_TOP_IS_WEAK} recommend --top"
     if metric is None or not found:
         return
     name, best = max(found.items(), key=lambda item: item[1])
     count, own = int(metric.partition("@")[2]), test[metric]
-    if best - own > _STANDARD_ERRORS * math.sqrt((best * (1 - best) + own * (1 - own)) / count):
-        yield (
-            f"{name} ranks the top better: of its {count} likeliest pairs {_whole(best * count)} are test links, of "
-            f"the model's {_whole(own * count)}; compare both before you act on recommend --top"
-        )
+    if best <= own:
+        return
+    noise = _STANDARD_ERRORS * math.sqrt((best * (1 - best) + own * (1 - own)) / count)
+    advice = "within noise" if best - own <= noise else "compare both before you act on recommend --top"
+    yield (
+        f"{name} {_TOP}: of its {count} likeliest pairs {_whole(best * count)} are test links, of the model's "
+        f"{_whole(own * count)}; {advice}"
+    )
 
 
 def _whole(number: float) -> str:
@@ -145,7 +164,7 @@ def _missing_classes(run: "Run") -> Iterator[str]:
         yield f"all test {items} get the class {names[predicted[0]]!r}: {_UNRELIABLE}; {_class_advice(run)}"
         return
     counts = np.bincount(truth, minlength=len(names))
-    missing = [k for k in np.setdiff1d(truth, predicted) if counts[k] >= _FEWEST_OF_CLASS]
+    missing = np.setdiff1d(truth, predicted).tolist()
     if missing:
         listed = ", ".join(f"{names[k]!r} ({counts[k]} of {len(truth)} test {items})" for k in missing[:3])
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
@@ -173,15 +192,30 @@ def _unanswerable(run: "Run") -> Iterator[str]:
 
 
 def _uncalibrated(run: "Run") -> Iterator[str]:
+    at_top = run.result.get("details", {}).get("sampled_at_top")
+    if at_top is not None and at_top < _FEWEST_AT_TOP:
+        yield f"the {_ROUGH_TOP}: {at_top} of the sampled pairs without a link rank that high; use their order"
+    error = list(run.result["metrics"].values())[-1].get("ece", 0)
+    if run.problem.num_classes is not None and error > _MUCH_OFF:
+        yield f"probabilities of classes are off by {error:.2f} on average in the test part (ece)"
     if not getattr(run.task, "calibrate", False) or run.model.head.calibrated:
         return
     count, items = len(run.problem.split.val), run.task.items
-    more = "; use more with --set task.val=0.2" if hasattr(run.task, "val") else ""
-    yield f"probabilities are not calibrated: that takes {FEWEST} validation {items}, and there are {count}{more}"
+    share = (
+        math.ceil(100 * FEWEST / sum(len(getattr(run.problem.split, part)) for part in ("train", "val", "test"))) / 100
+    )
+    can_have_more = hasattr(run.task, "val") and share <= _LARGEST_SHARE
+    more = f"; use more with --set task.val={share:g}" if can_have_more else ""
+    yield f"{_UNCALIBRATED}: that takes {FEWEST} validation {items}, and there {_are(count)}{more}"
+
+
+def _are(count: int) -> str:
+    return "is 1" if count == 1 else f"are {count}"
 
 
 def _small_parts(problem: Any) -> Iterator[str]:
     for part, name in _PARTS if problem.split is not None else ():  # a task may hold nothing out
         count = len(getattr(problem.split, part))
         if count < _FEW:
-            yield f"the {name} part has {count} {problem.task.items} only: its metrics are coarse"
+            items = problem.task.items if count != 1 else problem.task.items.removesuffix("s")
+            yield f"the {name} part has {count} {items} only: its metrics are coarse"
