@@ -129,7 +129,6 @@ def test_few_pairs_cannot_be_told_from_chance():
     [
         finished(isolated=20),
         finished(points=((0, 1e-3), (0, 0)), task="gc"),
-        finished(task="nc", selection="accuracy", classes=(TRUTH, [0, 1] * 7)),  # two nodes of 'blue' are too few
     ],
 )
 def test_what_is_too_little_for_a_warning(run):
