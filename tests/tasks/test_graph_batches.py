@@ -45,6 +45,20 @@ def test_batches_are_the_same_whether_taken_or_made(make, prepared_whole, room, 
         assert isinstance(batch.adjacency, PatternAdjacency) == (not is_whole and not has_weights)
 
 
+def test_a_large_collection_is_not_read_whole(monkeypatch):
+    class Counted(list):
+        read = 0
+
+        def __getitem__(self, k):
+            Counted.read += 1
+            return super().__getitem__(k)
+
+    monkeypatch.setattr(graph_batches, "_PREPARED_WHOLE", 10)
+    monkeypatch.setattr(graph_batches, "_LOOKED_AT", 5)
+    GraphBatches(Counted(shapes()), torch.zeros(24, dtype=torch.long)).of(np.array([2, 7]))
+    assert Counted.read == 7
+
+
 def test_sparse_features_of_a_large_collection_stay_sparse(monkeypatch):
     monkeypatch.setattr(graph_batches, "_PREPARED_WHOLE", 10)
     dense = list(shapes())

@@ -82,6 +82,16 @@ def test_every_encoder_of_neighbourhoods_can_be_sampled(name):
     assert 0 <= run.metrics["test"]["auc"] <= 1
 
 
+@pytest.mark.parametrize("name", ["mlp", "hnn"])
+def test_no_neighbors_are_sampled_for_models_that_do_not_look_at_them(name):
+    problem = LinkPrediction().bind(small_data())
+    encoder = ENCODERS[name](problem.in_features, 4)
+    plan = batching.plan_batches(TrainingSettings(batch_size=10), problem, encoder, 4)
+    problem.sampling = plan.sampling
+    for batch in problem.batches(np.random.RandomState(0)):
+        assert batch.messages.num_nodes == len(batch.pairs.unique())
+
+
 def test_sampling_learns_as_much_as_the_whole_graph():
     data = generate_hyperbolic(4000, mean_degree=10)
     task = LinkPrediction(scaling="standard")

@@ -13,9 +13,14 @@ from h2hgcn.tasks.base import Sampling
 from h2hgcn.training.distributed import ALONE, Ranks, joined_ranks
 
 
-@pytest.mark.parametrize("task", ["lp", "nc"])
+@pytest.mark.parametrize(
+    "task", [TASKS["lp"], TASKS["nc"], replace(TASKS["nc"], class_weights=True)], ids=["lp", "nc", "class weights"]
+)
 def test_the_parts_of_a_batch_add_up_to_its_loss_and_gradients(task):
-    problem = TASKS[task].bind(small_data(task))
+    data = small_data(task.name)
+    if task.name == "nc":
+        data.y[: len(data.y) // 4] = 0  # so that weights differ
+    problem = task.bind(data)
     model = problem.build(H2HGCN(problem.in_features, 4))
     alone = Sampling(40, (3, 2))
     learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]

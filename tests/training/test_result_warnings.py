@@ -36,7 +36,7 @@ def finished(
             classes=lambda model, part: tuple(np.array(one) for one in classes),
         ),
         embeddings=torch.tensor(points, dtype=torch.float32),
-        model=SimpleNamespace(encoder=SimpleNamespace(space="euclidean"), distance_scale=1.0),
+        model=SimpleNamespace(encoder=SimpleNamespace(space="euclidean"), scale=1.0),
         data=Data(structural=True),
     )
 
@@ -147,7 +147,7 @@ def test_the_spread_is_measured_in_the_space_of_the_points():
         encoder = Flat(2, 2, space)
         encoder.linear.weight.data, encoder.linear.bias.data = torch.eye(2), torch.zeros(2)
         points = encoder(torch.tensor([[0.0, 0], [0.3, 0.4]]), None)
-        model = SimpleNamespace(encoder=encoder, distance_scale=torch.tensor(2.0))
+        model = SimpleNamespace(encoder=encoder, scale=2.0)
         assert point_spread(points.detach(), model) == pytest.approx(1.0)
 
 

@@ -1,4 +1,5 @@
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -90,9 +91,41 @@ def test_learning_rates_by_epoch():
     assert [step.rate_factor(epoch) for epoch in range(5)] == pytest.approx([1, 1, 0.1, 0.1, 0.01])
 
 
+def test_mps_is_never_chosen(monkeypatch):
+    """It has no float64."""
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert TrainingSettings(device="auto").torch_device() == torch.device("cpu")
+    with pytest.raises(DataError, match="MPS has no float64"):
+        TrainingSettings(device="mps").torch_device()
+
+
+def test_threads_of_overlapping_users_are_restored():
+    before, entered, leave = torch.get_num_threads(), threading.Event(), threading.Event()
+
+    def first():
+        with limited_threads(before + 1, 0):
+            entered.set()
+            leave.wait(10)
+
+    def second():
+        with limited_threads(before + 2, 0):
+            pass
+
+    threads = [threading.Thread(target=first), threading.Thread(target=second)]
+    threads[0].start()
+    entered.wait(10)
+    threads[1].start()
+    threads[1].join(0.2)  # it waits for the first one
+    leave.set()
+    for thread in threads:
+        thread.join()
+    assert torch.get_num_threads() == before
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there():
-    with pytest.raises(DataError, match="device 'cuda' is not there; use 'auto' or 'cpu'"):
+    with pytest.raises(DataError, match="device='cuda' is not there; use 'auto' or 'cpu'"):
         TrainingSettings(device="cuda").torch_device()
     assert TrainingSettings(device="cpu").torch_device() == torch.device("cpu")
 

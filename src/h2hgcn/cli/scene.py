@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from h2hgcn.cli.options import open_own_graph, open_run
@@ -50,7 +49,7 @@ def _scene_of_run(path: Path, final: bool) -> Scene:
         {**read.extra, **(_predictions(run) if whole and run.task.name == "nc" else {})},
         title=f"{data} by {run.config['model']['name']}" + ("" if run.task.parts else ", final fit"),
         probabilities=run.link_probabilities if whole else None,
-        distance_scale=float(torch.as_tensor(run.model.distance_scale).detach()),
+        distance_scale=run.model.scale,
         rank=run.link_order()[1] if whole else None,
         directed=whole and run.link_order()[0] == "out",
     )

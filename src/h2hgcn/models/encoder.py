@@ -29,7 +29,8 @@ class Pretrained(nn.Module):
     """An encoder that can say what it is: its name, what it is good for, its paper, and its arguments, which rebuild
     it.
 
-    ``inductive`` says whether it can be used on nodes that it was not trained with. One that ``pools`` is called with
+    ``inductive`` says whether it can be used on nodes that it was not trained with, ``uses_graph`` whether it looks at
+    edges. One that ``pools`` is called with
     the graph of each node and the number of graphs, too, and gives one point for each graph.
     """
 
@@ -38,6 +39,7 @@ class Pretrained(nn.Module):
     paper: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]] = ("lp", "nc", "gc")
     inductive: ClassVar[bool] = True
+    uses_graph: ClassVar[bool] = True
     pools: ClassVar[bool] = False
     space: Space
     dim: int

@@ -56,6 +56,7 @@ class HNN(Pretrained):
     """
 
     name = "hnn"
+    uses_graph = False
     summary = "Möbius matrices, biases and activations on the features alone"
     paper = "Ganea et al. 2018, Hyperbolic Neural Networks"
     space: Space = "lorentz"

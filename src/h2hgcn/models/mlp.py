@@ -23,6 +23,7 @@ class MLP(Pretrained):
     """
 
     name = "mlp"
+    uses_graph = False
     summary = "linear layers on the features alone"
     paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (MLP)"
     space: Space = "euclidean"

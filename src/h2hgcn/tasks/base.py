@@ -295,6 +295,11 @@ class Model(nn.Module):
             return 1.0
         return getattr(self.encoder, "distance_scale", 1.0)
 
+    @property
+    def scale(self) -> float:
+        """``distance_scale`` as a number."""
+        return float(torch.as_tensor(self.distance_scale).detach())
+
 
 class Task(Protocol):
     """Settings of a task, and what can be made of them.

@@ -99,6 +99,9 @@ def stored(x: Tensor) -> Tensor:
 # Numbers (features and edges) of a collection up to which it is prepared whole: about 1 GB.
 _PREPARED_WHOLE = 1 << 27
 
+# Graphs by which the size of a collection is estimated.
+_LOOKED_AT = 100
+
 
 class GraphBatch(NamedTuple):
     """Some graphs as one block-diagonal graph."""
@@ -144,15 +147,13 @@ class GraphBatches:
         return essence(self.graphs[number], f"graph {number}")
 
     def _prepare(self) -> None:
-        graphs: list[Data] = []
-        numbers = 0
-        for k in range(len(self.graphs)):
-            graphs.append(self.essence(k))
-            numbers += len(stored(graphs[-1].x)) + graphs[-1].edge_index.numel()
-            if numbers > _PREPARED_WHOLE:
-                self._patterns = PatternStore(self.essence)
-                return
-        batch = _joined(graphs)
+        count = len(self.graphs)
+        some = [self.essence(k) for k in np.linspace(0, count - 1, min(count, _LOOKED_AT)).astype(int).tolist()]
+        numbers = sum(len(stored(graph.x)) + graph.edge_index.numel() for graph in some) / max(len(some), 1)
+        if numbers * count > _PREPARED_WHOLE:
+            self._patterns = PatternStore(self.essence)
+            return
+        batch = _joined([self.essence(k) for k in range(count)])
         self._whole = batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
 
 

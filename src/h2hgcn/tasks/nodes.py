@@ -188,17 +188,22 @@ def _check_split(
 
 
 class NodeBatch(NamedTuple):
-    """A graph, rows of its nodes and their classes, and pairs of rows: links first, then as many that are none."""
+    """A graph, rows of its nodes and their classes, and pairs of rows: links first, then as many that are none.
+
+    ``share`` is the part of the batch that this process has; ``class_factor`` corrects it for class weights.
+    """
 
     graph: Any
     nodes: Tensor
     y: Tensor
     pairs: Tensor | None
     share: float = 1.0
+    class_factor: float = 1.0
 
     def to(self, device: torch.device) -> "NodeBatch":
         graph, nodes, y = (part.to(device) for part in self[:3])
-        return NodeBatch(graph, nodes, y, None if self.pairs is None else self.pairs.to(device), self.share)
+        pairs = None if self.pairs is None else self.pairs.to(device)
+        return self._replace(graph=graph, nodes=nodes, y=y, pairs=pairs)
 
 
 class NodeProblem:
@@ -280,8 +285,12 @@ class NodeProblem:
             part, rows = sampling.neighborhoods(self.graph, np.concatenate([nodes, ends.ravel()]), seed)
             numbers = torch.from_numpy(rows)
             pairs = numbers[len(nodes) :].reshape(-1, 2) if len(ends) else None
-            y = self.y[self.train[torch.from_numpy(items).to(self.y.device)]]
-            return NodeBatch(part, numbers[: len(nodes)], y, pairs, len(nodes) / len(chosen))
+            y = self.y[self.train[torch.from_numpy(chosen).to(self.y.device)]]
+            mine = y[sampling.mine]
+            share, factor = len(mine) / len(y), 1.0
+            if self.weights is not None:  # the weighted mean over all of the batch, whatever this process has of it
+                factor = float(self.weights[mine].sum() / self.weights[y].sum()) / share
+            return NodeBatch(part, numbers[: len(nodes)], mine, pairs, share, factor)
 
         def moved(made: NodeBatch) -> NodeBatch:
             return made.to(self.y.device)
@@ -305,7 +314,7 @@ class NodeProblem:
         points = encoded(model, self.features, batch.graph)
         logits = model.head(points.index_select(0, batch.nodes), model.distance_scale)
         weights = None if self.weights is None else self.weights.to(logits.dtype)
-        loss = F.cross_entropy(logits, batch.y, weights)
+        loss = batch.class_factor * F.cross_entropy(logits, batch.y, weights)
         if batch.pairs is not None:
             assert isinstance(model.head, NodeHead)
             links = model.head.link_logits(points, batch.pairs, model.distance_scale)

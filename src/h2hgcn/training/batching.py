@@ -76,7 +76,7 @@ def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim:
     if not getattr(encoder, "inductive", True):
         _check_no_sampling(settings, "this model has a vector for each node and no neighbourhoods to sample")
         return Plan(None, "full-batch training")
-    fanout = _fanout(settings, encoder)
+    fanout = _fanout(settings, encoder) if getattr(encoder, "uses_graph", True) else (0,)
     entries, numbers = len(graph.col), problem.num_nodes * dim
     count, what = problem.num_items, problem.task.items
     batch_size = settings.batch_size

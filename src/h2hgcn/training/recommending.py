@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from h2hgcn.datasets.pairs import PairSpace, distinct_pairs
@@ -85,7 +84,7 @@ def recommend_links_of(
     sources, others = np.repeat(numbers, there.sum(1)), found.others[there]
     columns = {
         "node": names.ids[sources], "rank": 1 + there.nonzero()[1], "other": names.ids[others],
-        "distance": found.distances[there] * _scale(run),
+        "distance": found.distances[there] * run.model.scale,
     }  # fmt: skip
     probabilities = run.link_probabilities(as_links(np.stack([sources, others], axis=1), way))
     return columns if probabilities is None else columns | {"probability": probabilities}
@@ -134,7 +133,7 @@ def top_links_of(
     pairs = pairs[:k]
     columns = {
         "rank": np.arange(1, len(pairs) + 1), "source": names.ids[pairs[:, 0]], "target": names.ids[pairs[:, 1]],
-        "distance": np.sqrt(by_distance.squared_distances(pairs)) * _scale(run),
+        "distance": np.sqrt(by_distance.squared_distances(pairs)) * run.model.scale,
     }  # fmt: skip
     probabilities = run.link_probabilities(pairs)
     return columns if probabilities is None else columns | {"probability": probabilities}
@@ -333,7 +332,3 @@ def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, dict[
             raise
         raise DataError(f"the index in {folder} is damaged ({type(error).__name__}); {advice}") from error
     return FaissSearch(index, about["kind"], vectors.queries), about
-
-
-def _scale(run: Run) -> float:
-    return float(torch.as_tensor(run.model.distance_scale).detach())

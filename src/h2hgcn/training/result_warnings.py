@@ -130,9 +130,8 @@ def point_spread(points: Tensor, model: Any) -> float:
     """The distance that 95 % of the pairs of points do not exceed, measured on a sample."""
     pairs = torch.from_numpy(np.random.RandomState(0).randint(0, len(points), (2, _SAMPLED_PAIRS)))
     first, second = points[pairs].double()
-    scale = float(torch.as_tensor(model.distance_scale).detach())
     squares = squared_distance(check_space(model.encoder.space))(first, second)
-    return scale * float(squares.clamp_min(0).sqrt().quantile(0.95))
+    return model.scale * float(squares.clamp_min(0).sqrt().quantile(0.95))
 
 
 def _chance(result: dict[str, Any], problem: Any) -> Iterator[str]:

@@ -435,7 +435,7 @@ class Run:
         pairs = np.array([[number, other] for other in found.nodes.tolist()])
         chances = self.link_probabilities(as_links(pairs, way))
         probabilities: Sequence[float | None] = [None] * len(pairs) if chances is None else chances.tolist()
-        scale = float(torch.as_tensor(self.model.distance_scale).detach())
+        scale = self.model.scale
         links = [
             Recommendation(names.ids[other].item(), probability, distance * scale)
             for other, probability, distance in zip(

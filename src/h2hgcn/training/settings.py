@@ -130,14 +130,12 @@ class TrainingSettings:
 
     def torch_device(self) -> torch.device:
         """The device that was asked for, if it is there; a process of torchrun has a GPU of its own."""
-        there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-        if self.device == "auto":
-            # no float64 on MPS
-            usable = [name for name in ("cuda", "mps") if there[name] and (name, self.dtype) != ("mps", "float64")]
-            return _own(usable[0] if usable else "cpu")
-        if not there[self.device]:
-            raise DataError(f"device {self.device!r} is not there; use 'auto' or 'cpu'")
-        return _own(self.device)
+        if self.device == "mps":
+            raise DataError("training.device='mps': MPS has no float64, which distances need; use 'cpu'")
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise DataError("training.device='cuda' is not there; use 'auto' or 'cpu'")
+        on_gpu = self.device == "cuda" or (self.device == "auto" and torch.cuda.is_available())
+        return _own("cuda" if on_gpu else "cpu")
 
 
 def _own(device: str) -> torch.device:
@@ -174,8 +172,6 @@ def torch_seeded(seed: int, epoch: int | None = None, device: torch.device | Non
         if on_cuda:
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(number)
-        elif device is not None and device.type == "mps":
-            torch.mps.manual_seed(number)
         yield
 
 
@@ -199,12 +195,16 @@ def one_at_a_time() -> Iterator[None]:
 
 @contextmanager
 def limited_threads(wanted: int | None, size: int) -> Iterator[None]:
-    """Within, PyTorch has as many threads as are wanted, or else as an embedding of so many numbers is worth."""
-    before = torch.get_num_threads()
-    if wanted is None:
-        wanted = before if size >= _LARGE else 1
-    torch.set_num_threads(min(wanted, _THREADS_A_PROCESSOR * (os.cpu_count() or 1)))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    """Within, PyTorch has as many threads as are wanted, or else as an embedding of so many numbers is worth.
+
+    One thread of the program at a time: the number is that of the whole process, and has to be restored.
+    """
+    with _LOCK:
+        before = torch.get_num_threads()
+        if wanted is None:
+            wanted = before if size >= _LARGE else 1
+        torch.set_num_threads(min(wanted, _THREADS_A_PROCESSOR * (os.cpu_count() or 1)))
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
