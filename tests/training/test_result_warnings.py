@@ -28,7 +28,7 @@ def finished(
             "epochs": 9,
         },
         config={"facts": {"classes": ["red", "green", "blue"]}},
-        task=SimpleNamespace(name=task, items=TASKS[task].items, class_weights=False),
+        task=SimpleNamespace(items=TASKS[task].items, of_collections=task == "gc", class_weights=False),
         problem=SimpleNamespace(
             split=SimpleNamespace(val=[0] * num_val, test=[0] * num_test, answerable=answerable),
             task=SimpleNamespace(name=task, items=TASKS[task].items),

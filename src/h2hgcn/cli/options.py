@@ -168,7 +168,7 @@ def _collection(run: "Run", path: Path, root: Path | None, moved: dict[str, str]
     from h2hgcn.datasets.graph_file import fingerprint
     from h2hgcn.experiments.config import GraphChoice, open_graph
 
-    if run.task.name != "gc":
+    if not run.task.of_collections:
         raise DataError(
             f"{path / 'graph.safetensors'} is not there; give the run's command again, which writes it anew"
         )
@@ -241,7 +241,7 @@ def _other_graphs(run: "Run", edges: str | None, graphs: str, options: dict[str,
     """The graphs of a folder, with the columns of features that the run knows."""
     from h2hgcn.datasets.graph_folder import load_graphs_by_text
 
-    if run.task.name != "gc":
+    if not run.task.of_collections:
         raise DataError("--graphs: this run is about one graph; name another one with --edges")
     if edges is not None or "unlinked" in options:
         raise DataError(f"{'--edges' if edges is not None else '--unlinked'}: only for one graph, without --graphs")

@@ -230,7 +230,7 @@ def recommend(
     opened = open_run(run, with_data=False, final=not no_final)
     opened = add_new_nodes(opened, new_edges, new_features, header=header)
     warn_of(opened)
-    if opened.task.name == "nc" and opened.link_decoder is not None:
+    if opened.classes is not None and opened.link_decoder is not None:
         say(
             "note",
             "bold yellow",

@@ -115,7 +115,7 @@ def embed(
     """
     check_free(out, force)
     opened = open_run(run, data, edges is None and graphs is None, not no_final)
-    if edges is not None and opened.task.name == "gc":
+    if edges is not None and opened.task.of_collections:
         raise DataError(
             f"--edges: {run} is about graphs of a collection; h2hgcn predict tells the class of another one"
         )
@@ -134,7 +134,7 @@ def _is_large(opened: "Run", other: Any, out: Path) -> bool:
     from h2hgcn.datasets.graph_file import FOLDER
     from h2hgcn.embeddings.files import STREAMED
 
-    if opened.task.name == "gc":
+    if opened.task.of_collections:
         return False
     suffix, graph = out.suffix.lower(), opened.data if other is None else other
     return suffix == ".npy" or (suffix in STREAMED and FOLDER in graph)

@@ -37,7 +37,7 @@ def _scene_of_run(path: Path, final: bool) -> Scene:
     read = read_embeddings(points)
     source = run.config["data"]
     data = source.get("dataset") or getattr(run.data, "name", None) or Path(source.get("graphs", path)).name
-    whole = run.task.name != "gc" and run.data is not None
+    whole = not run.task.of_collections and run.data is not None
     if whole:
         _check_ids(points, read.ids, NodeNames(run.data).ids)
     return make_scene(
@@ -46,7 +46,7 @@ def _scene_of_run(path: Path, final: bool) -> Scene:
         read.labels,
         read.coordinates,
         run.data.edge_index.numpy() if whole else None,
-        {**read.extra, **(_predictions(run) if whole and run.task.name == "nc" else {})},
+        {**read.extra, **(_predictions(run) if whole and run.classes is not None else {})},
         title=f"{data} by {run.config['model']['name']}" + ("" if run.task.parts else ", final fit"),
         probabilities=run.link_probabilities if whole else None,
         distance_scale=run.model.scale,

@@ -89,7 +89,7 @@ class Comparison:
     @property
     def varied(self) -> str:
         """What another seed changes beside the weights, in a word."""
-        return "fold" if self.first.task.name == "gc" else "split"
+        return "fold" if self.first.task.of_collections else "split"
 
 
 def default_models(flags: Sections, files: Sequence[Layer] = (), root: Path | None = None) -> list[str]:
@@ -102,7 +102,7 @@ def default_models(flags: Sections, files: Sequence[Layer] = (), root: Path | No
         warnings.simplefilter("ignore", DataWarning)  # said when the comparison opens the graph
         data = open_graph(first.graph, root)
     usual: Sequence[str] = _WITHOUT_FEATURES if getattr(data, "structural", False) else _WITH_FEATURES
-    usual = _OF_COLLECTIONS if first.task.name == "gc" else usual
+    usual = _OF_COLLECTIONS if first.task.of_collections else usual
     named = [file.sections.get("model", {}).get("name") for file in files]
     return list(dict.fromkeys([*usual, *(str(name) for name in named if name is not None)]))
 
@@ -160,7 +160,7 @@ def check_varied(comparison: Comparison, data: Any) -> None:
 
 def _varied_splits(task: Any, seeds: Sequence[int]) -> dict[int, Sections]:
     """What makes the split of each seed: another fold of a collection, another draw of nodes or links."""
-    if task.name != "gc":
+    if not task.of_collections:
         return {seed: {"split_seed": task.split_seed + seed} for seed in seeds}
     if len(seeds) > task.num_folds:
         raise DataError(f"--vary-split: there are {task.num_folds} folds for {len(seeds)} seeds; take fewer --seeds")

@@ -304,13 +304,15 @@ class Model(nn.Module):
 class Task(Protocol):
     """Settings of a task, and what can be made of them.
 
-    ``items`` are what it trains on, in the plural. The first of ``parts`` selects the epoch, the last is reported: val
-    and test, or one part that is both where nothing is held out. A final fit has none, and its last epoch is taken.
+    ``items`` are what it trains on, in the plural; ``of_collections`` says whether its data are many graphs. The first
+    of ``parts`` selects the epoch, the last is reported: val and test, or one part that is both where nothing is held
+    out. A final fit has none, and its last epoch is taken.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     items: ClassVar[str]
+    of_collections: ClassVar[bool]
     parts: ClassVar[tuple[str, ...]]
 
     def bind(self, data: Any) -> "Problem":

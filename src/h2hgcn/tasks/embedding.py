@@ -172,6 +172,7 @@ class Embedding:
     name: ClassVar[str] = "embed"
     title: ClassVar[str] = "embedding"
     items: ClassVar[str] = "links"
+    of_collections: ClassVar[bool] = False
     parts: ClassVar[tuple[str, ...]] = ("reconstruction",)
     protocol: ClassVar[str] = "all links"
     default_model: ClassVar[str] = "hyp"

@@ -225,6 +225,7 @@ class GraphClassification:
     earlier: ClassVar[dict[str, Any]] = {"calibrate": False}
     title: ClassVar[str] = "graph classification"
     items: ClassVar[str] = "graphs"
+    of_collections: ClassVar[bool] = True
     parts: ClassVar[tuple[str, ...]] = ("val", "test")
     batch_rule: ClassVar[str] = "graph classification takes its batches from task.batch_size"
 

@@ -135,6 +135,7 @@ class LinkPrediction:
     earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric", "calibrate": False}
     title: ClassVar[str] = "link prediction"
     items: ClassVar[str] = "links"
+    of_collections: ClassVar[bool] = False
     parts: ClassVar[tuple[str, ...]] = ("val", "test")
 
     val: float = 0.05

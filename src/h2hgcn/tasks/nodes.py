@@ -95,6 +95,7 @@ class NodeClassification:
     earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric", "calibrate": False}
     title: ClassVar[str] = "node classification"
     items: ClassVar[str] = "nodes"
+    of_collections: ClassVar[bool] = False
     parts: ClassVar[tuple[str, ...]] = ("val", "test")
 
     val: float | None = None

@@ -108,7 +108,7 @@ def extended_run(
 
 
 def _check_run(run: Run) -> None:
-    if run.task.name == "gc":
+    if run.task.of_collections:
         raise DataError("this run is about graphs of a collection, which have no new nodes; predict the whole graph")
     if run.data is None:
         raise DataError("the run does not hold its graph, which new nodes join; run its command again")

@@ -176,7 +176,7 @@ def _add_near(best: BestPairs, scores: LinkScores, nearest: FaissSearch, space: 
 
 
 def _check_graph(run: Run) -> None:
-    if run.task.name == "gc":
+    if run.task.of_collections:
         raise DataError("links can be recommended within one graph, not among the graphs of a collection")
     if run.data is None:
         raise DataError("the run does not hold its graph; run its command again, which writes it anew")

@@ -115,7 +115,7 @@ def _whole(number: float) -> str:
 
 
 def _collapse(run: "Run") -> Iterator[str]:
-    if run.task.name == "gc":  # classified from the points of nodes, not from the midpoints that the embedding has
+    if run.task.of_collections:  # classified from the points of nodes, not from the midpoints that the embedding has
         return
     spread = point_spread(run.embeddings, run.model)
     if spread < _COLLAPSED:
@@ -177,9 +177,9 @@ def _class_advice(run: "Run") -> str:
 
 
 def _unanswerable(run: "Run") -> Iterator[str]:
-    if run.task.name != "lp":
-        return
     split = run.problem.split
+    if not hasattr(split, "answerable"):  # not of links
+        return
     count = int((~split.answerable(split.test)).sum())
     if count < _MANY_UNANSWERABLE * len(split.test):
         return

@@ -298,7 +298,7 @@ class Run:
         nodes or graphs are meant. ``data`` is another graph, with the features that the model knows. For graphs
         ``what`` is a graph or several, or numbers or names of those in ``data``, which else is the run's collection.
         """
-        if self.task.name == "gc":
+        if self.task.of_collections:
             return self._predict_graphs(what, self.data if data is None else data)
         if self.task.name == "embed":
             raise DataError("a run of --task embed has distances, no probabilities; use recommend, or embeddings")
@@ -331,7 +331,7 @@ class Run:
         A model with node vectors finds the nodes of its own graph by their ids, see ``known_nodes``; new ones get their
         place from their neighbors and features.
         """
-        if self.task.name == "gc":
+        if self.task.of_collections:
             graphs = self._known_graphs(data, None)
             with self.threads(max(map(_num_rows, graphs))):
                 return encode_graphs(self.model, graphs, self.config["facts"]["in_features"]).cpu()
@@ -422,9 +422,9 @@ class Run:
         """
         if np.ndim(node):
             return self._recommend_several(node, k, direction)
-        if self.task.name != "gc" and self.data is None:
+        if not self.task.of_collections and self.data is None:
             raise DataError("the run does not hold its graph; run its command again, which writes it anew")
-        if self.task.name == "gc":
+        if self.task.of_collections:
             raise DataError("links can be recommended within one graph, not among the graphs of a collection")
         names = NodeNames(self.data)
         number, (way, rank) = int(names.numbers([node])[0]), self.link_order(direction)
@@ -474,7 +474,8 @@ class Run:
     @property
     def link_decoder(self) -> LinkHead | None:
         """The decoder of links, if one was trained."""
-        decoder = self.model.head if self.task.name == "lp" else getattr(self.model.head, "links", None)
+        head = self.model.head
+        decoder = head if isinstance(head, LinkHead) else getattr(head, "links", None)
         return decoder if isinstance(decoder, LinkHead) else None
 
     @cached_property
