@@ -12,7 +12,7 @@ PROGRAM = """
 import hashlib
 import torch
 from h2hgcn.geometry import lorentz
-from h2hgcn.geometry.row_pairs import squared_distances_of_rows
+from h2hgcn.kernels.distances import squared_distances_of_rows
 from h2hgcn.layers import CentroidDistance
 
 torch.set_num_threads(1)

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.utils import is_torch_sparse_tensor
 
-from h2hgcn.kernels.csr import SparseMatrix, row_pointers, sparse_matmul
+from h2hgcn.kernels.csr import SparseMatrix, row_pointers, sparse_matmul, transpose_pattern
 
 
 class SparseFeatures(NamedTuple):
@@ -37,7 +37,8 @@ class SparseFeatures(NamedTuple):
 
     def to_dense(self) -> Tensor:
         crow, col, values = self.matrix[:3]
-        return torch.sparse_csr_tensor(crow, col, values, self.shape, check_invariants=False).to_dense()
+        rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
+        return values.new_zeros(self.shape).index_put((rows, col.long()), values)
 
     def _with_values(self, values: Tensor) -> SparseFeatures:
         matrix = self.matrix._replace(values=values, transpose_values=values[self.transpose_order])
@@ -81,11 +82,9 @@ def _prepare(x: Any) -> SparseFeatures:
     values = coo.values().clone()
     if len(rows) and (int(rows.max()) >= coo.shape[0] or int(columns.max()) >= coo.shape[1]):
         raise ValueError(f"sparse features of shape {tuple(coo.shape)} hold an entry outside of it; rebuild them")
-    order = torch.argsort(columns, stable=True)
-    matrix = SparseMatrix(
-        row_pointers(rows, coo.shape[0]), columns.int(), values,
-        row_pointers(columns, coo.shape[1]), rows[order].int(), values[order],
-    )  # fmt: skip
+    crow, col = row_pointers(rows, coo.shape[0]), columns.int()
+    transpose_crow, transpose_col, order = transpose_pattern(crow, col, coo.shape[1])
+    matrix = SparseMatrix(crow, col, values, transpose_crow, transpose_col, values[order])
     return SparseFeatures(matrix, order, (coo.shape[0], coo.shape[1]))
 
 

@@ -18,7 +18,6 @@ from h2hgcn.datasets import task_features
 from h2hgcn.datasets.arrays import edge_ends
 from h2hgcn.errors import DataError
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.large import RenumberedAdjacency
 from h2hgcn.graph.sampling import SampledAdjacency, sample_adjacency
 from h2hgcn.layers.inputs import node_vectors_of
 from h2hgcn.models.row_blocks import can_go_by_blocks, points_by_blocks
@@ -381,7 +380,7 @@ def encoded(model: Model, features: ScaledFeatures, graph: Adjacency, nodes: Ten
 
     ``nodes`` are the training nodes that the rows stand for, for encoders with ``NodeVectors``; None for all in order.
     """
-    part = graph.nodes if isinstance(graph, SampledAdjacency | RenumberedAdjacency) else None
+    part = graph.nodes
     x = features.of(model.scaling) if part is None else features.rows(model.scaling, part)
     nodes = part if nodes is None else nodes
     if nodes is None or node_vectors_of(model.encoder) is None:
