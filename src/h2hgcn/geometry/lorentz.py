@@ -137,7 +137,7 @@ def translated(tangent: Tensor, shift: Tensor) -> Tensor:
     shift_square, shift_scale = _bounded(shift)
     with full_precision(tangent):
         product = wide(tangent @ shift).unsqueeze(-1) * scale * shift_scale
-    x, y = sinhc(square), sinhc(shift_square)  # space parts are x·tangent and y·shift
+    x, y = sinhc(torch.cat([square, shift_square.view(1, 1)])).split([len(square), 1])  # of x·tangent and y·shift
     x_time, y_time = (1 + square * x.square()).sqrt(), (1 + shift_square * y.square()).sqrt()
     x = x * (y_time + x * y * product / (1 + x_time))
     length = x.square() * square + 2 * x * y * product + y.square() * shift_square

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import (
@@ -87,16 +86,15 @@ class _Convolution(torch.autograd.Function):
         points, weight, out, sums, rotated, rows = ctx.saved_tensors
         if torch.is_grad_enabled():
             return *second_gradients(ctx.reference, (points, weight), grad), None, None, None
-        grad_time, grad_rotated = points.new_empty(len(out)), torch.empty_like(rotated)
-        arrays = (grad.contiguous(), out, rotated, rows, grad_time, grad_rotated)
+        grad_sums, grad_rotated = torch.empty_like(sums), torch.empty_like(rotated)
+        arrays = (grad.contiguous(), out, rotated, rows, grad_sums, grad_rotated)
         run_on_rows(_activate_backward, out.shape, *(x.detach().numpy() for x in arrays), ctx.slope)
         grad_points = grad_weight = None
         with full_precision(grad):
             if ctx.needs_input_grad[1]:
                 grad_weight = grad_rotated.mT @ sums[:, 1:]
             if ctx.needs_input_grad[0]:
-                grad_sums = grad_rotated @ F.pad(weight, (1, 0))  # the first column is for time
-                grad_sums[:, 0] = grad_time
+                torch.mm(grad_rotated, weight, out=grad_sums[:, 1:])  # the first column is that of time
                 crow, col, values = ctx.matrix[3:]
                 grad_points = csr_product(crow, col, values, grad_sums)
         return grad_points, grad_weight, None, None, None
@@ -218,7 +216,7 @@ def _scale_block(
 
 @compiled
 def _activate_backward(
-    first: int, last: int, grads: Any, out: Any, rotated: Any, rows: Any, grad_time: Any, grad_rotated: Any,
+    first: int, last: int, grads: Any, out: Any, rotated: Any, rows: Any, grad_sums: Any, grad_rotated: Any,
     negative_slope: float,
 ) -> None:  # fmt: skip
     norm, lifted, scale, gap = rows[_NORM], rows[_LIFTED], rows[_SCALE], rows[_GAP]
@@ -233,14 +231,14 @@ def _activate_backward(
             grad_scale = zero
             for k in range(dim):
                 grad_scale += grad[k] * (row[k] if row[k] > 0 else slope * row[k])
-            grad_time[i] = grad_scale
+            grad_sums[i, 0] = grad_scale
         for i in range(start, end):
             # c and time depend on a and |R|² alone; their derivatives, times D:
             # ∂c/∂a = -2·time/D, ∂c/∂|R|² = c/D, ∂time/∂a = -2·(c²|R|²)/(c·D), ∂time/∂|R|² = 2a²/D² = c·a/D
-            c, t, grad_scale, grad_t = scale[i], out[i, 0], grad_time[i], grads[i, 0]
+            c, t, grad_scale, grad_t = scale[i], out[i, 0], grad_sums[i, 0], grads[i, 0]
             ratio[i - start] = -2 * (grad_scale * t + grad_t * ((t * t - 1) / c)) / gap[i] / norm[i]
             grad_square[i - start] = 2 * c * (grad_scale + grad_t * lifted[i]) / gap[i]
-            grad_time[i] = ratio[i - start] * lifted[i]
+            grad_sums[i, 0] = ratio[i - start] * lifted[i]
         for i in range(start, end):
             # in each coordinate act'(S)·(c·grad + grad_square·act(S)) - ratio·S
             row, grad, result = rotated[i], grads[i, 1:], grad_rotated[i]

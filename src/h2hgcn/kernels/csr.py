@@ -171,7 +171,7 @@ csr_matmul = torch.ops.h2hgcn.csr_matmul
 
 
 def sparse_matmul(matrix: SparseMatrix, dense: Tensor) -> Tensor:
-    """``matrix @ dense`` for a vector or a matrix, with gradients to ``dense`` and to the values, in their precision."""
+    """``matrix @ dense`` for a vector or a matrix, with gradients to ``dense`` and the values."""
     crow, col, values, transpose_crow, transpose_col, transpose_values = matrix
     dense = dense.to(values.dtype)  # autocast may have lowered it
     if is_transformed():
