@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from h2hgcn.kernels.csr import SparseMatrix, row_pointers, sparse_matmul, transpose_pattern
@@ -24,6 +23,15 @@ class SparseFeatures(NamedTuple):
         if self.matrix.values.dtype == dtype:
             return self
         return self._with_values(self.matrix.values.to(dtype))
+
+    def rows(self, nodes: Tensor | slice) -> SparseFeatures:
+        """The features of some nodes."""
+        crow, col, values = self.matrix[:3]
+        first, counts = crow[:-1][nodes], crow.diff()[nodes]
+        new_crow = F.pad(counts.cumsum(0), (1, 0)).int()
+        shift = torch.repeat_interleave(first - new_crow[:-1], counts)
+        entries = torch.arange(len(shift), device=col.device) + shift
+        return _assembled(new_crow, col[entries], values[entries], (len(counts), self.shape[1]))
 
     def dropout(self, p: float, training: bool) -> SparseFeatures:
         """Drops stored entries, as dropout of the dense matrix would."""
@@ -51,24 +59,14 @@ def is_sparse(x: Any) -> bool:
 
 
 def prepare_features(x: Any) -> SparseFeatures:
-    """Turns a sparse torch tensor or SciPy matrix into the form that every epoch can share.
+    """Turns a sparse torch tensor or SciPy matrix into the form that encoders multiply.
 
-    The result is remembered for as long as ``x`` lives and, if it is a tensor, its version does not change; make a
-    new SciPy matrix rather than change its values.
+    Encoders do it at every call with what is not prepared; tasks, and whoever calls an encoder many times, do it once.
     """
     if isinstance(x, SparseFeatures):
         return x
-    version = x._version if isinstance(x, Tensor) and not x.is_inference() else 0
-    known = _remembered.get(x)
-    if known is None or known[0] != version:
-        with torch.inference_mode(False), torch.no_grad():
-            known = (version, _prepare(x))
-        _remembered[x] = known
-    features: SparseFeatures = known[1]
-    return features
-
-
-_remembered: WeakIdKeyDictionary = WeakIdKeyDictionary()
+    with torch.inference_mode(False), torch.no_grad():
+        return _prepare(x)
 
 
 def _prepare(x: Any) -> SparseFeatures:
@@ -82,10 +80,13 @@ def _prepare(x: Any) -> SparseFeatures:
     values = coo.values().clone()
     if len(rows) and (int(rows.max()) >= coo.shape[0] or int(columns.max()) >= coo.shape[1]):
         raise ValueError(f"sparse features of shape {tuple(coo.shape)} hold an entry outside of it; rebuild them")
-    crow, col = row_pointers(rows, coo.shape[0]), columns.int()
-    transpose_crow, transpose_col, order = transpose_pattern(crow, col, coo.shape[1])
+    return _assembled(row_pointers(rows, coo.shape[0]), columns.int(), values, (coo.shape[0], coo.shape[1]))
+
+
+def _assembled(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> SparseFeatures:
+    transpose_crow, transpose_col, order = transpose_pattern(crow, col, shape[1])
     matrix = SparseMatrix(crow, col, values, transpose_crow, transpose_col, values[order])
-    return SparseFeatures(matrix, order, (coo.shape[0], coo.shape[1]))
+    return SparseFeatures(matrix, order, shape)
 
 
 def _from_scipy(x: Any) -> Tensor:

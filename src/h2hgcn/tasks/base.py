@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -18,6 +17,7 @@ from h2hgcn.datasets import task_features
 from h2hgcn.datasets.arrays import edge_ends
 from h2hgcn.errors import DataError
 from h2hgcn.graph.adjacency import Adjacency
+from h2hgcn.graph.features import SparseFeatures, prepare_features
 from h2hgcn.graph.sampling import SampledAdjacency, sample_adjacency
 from h2hgcn.layers.inputs import node_vectors_of
 from h2hgcn.models.row_blocks import can_go_by_blocks, points_by_blocks
@@ -210,7 +210,6 @@ class ScaledFeatures:
     def __init__(self, x: Any) -> None:
         self.x = x
         self._scaled: tuple[FeatureScaling, Any] | None = None
-        self._by_row: sp.csr_array | None = None
 
     def to(self, device: torch.device | str) -> "ScaledFeatures":
         return ScaledFeatures(self.x.to(device))
@@ -218,23 +217,20 @@ class ScaledFeatures:
     def of(self, scaling: FeatureScaling) -> Any:
         """What ``scaling`` makes of them."""
         if self._scaled is None or self._scaled[0] is not scaling:
-            self._scaled = (scaling, scaling(scaling.shaped(self.x)))
-            self._by_row = None
+            scaled = scaling(scaling.shaped(self.x))
+            self._scaled = (scaling, prepare_features(scaled) if _is_sparse(scaled) else scaled)
         return self._scaled[1]
 
     def rows(self, scaling: FeatureScaling, nodes: Tensor | slice) -> Any:
-        """Those of some nodes; sparse ones as a SciPy matrix."""
+        """Those of some nodes."""
         if not _is_sparse(self.x) and self.x.numel() > _LARGE and not _is_sparse(scaling.shaped(self.x[:_BLOCK])):
             return scaling(
                 self.x[nodes] if isinstance(nodes, slice) else self.x.index_select(0, nodes.to(self.x.device))
             )
         whole = self.of(scaling)
-        if not _is_sparse(whole):
-            return whole[nodes] if isinstance(nodes, slice) else whole.index_select(0, nodes.to(whole.device))
-        if self._by_row is None:
-            coo = whole.to_sparse_coo().coalesce().cpu()
-            self._by_row = sp.csr_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(coo.shape))
-        return self._by_row[nodes if isinstance(nodes, slice) else nodes.numpy()]
+        if isinstance(whole, SparseFeatures):
+            return whole.rows(nodes if isinstance(nodes, slice) else nodes.to(whole.matrix.col.device))
+        return whole[nodes] if isinstance(nodes, slice) else whole.index_select(0, nodes.to(whole.device))
 
 
 def _measured(x: Tensor, length: float) -> tuple[Tensor, Tensor]:
