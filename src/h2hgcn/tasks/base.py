@@ -20,6 +20,7 @@ from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.features import SparseFeatures, prepare_features
 from h2hgcn.graph.sampling import SampledAdjacency, sample_adjacency
 from h2hgcn.layers.inputs import node_vectors_of
+from h2hgcn.models.encoder import Pretrained
 from h2hgcn.models.row_blocks import can_go_by_blocks, points_by_blocks
 from h2hgcn.tasks.baselines import Baselines
 from h2hgcn.tasks.metrics import Metrics
@@ -210,6 +211,7 @@ class ScaledFeatures:
     def __init__(self, x: Any) -> None:
         self.x = x
         self._scaled: tuple[FeatureScaling, Any] | None = None
+        self._prepared: SparseFeatures | None = None
 
     def to(self, device: torch.device | str) -> "ScaledFeatures":
         return ScaledFeatures(self.x.to(device))
@@ -217,9 +219,18 @@ class ScaledFeatures:
     def of(self, scaling: FeatureScaling) -> Any:
         """What ``scaling`` makes of them."""
         if self._scaled is None or self._scaled[0] is not scaling:
-            scaled = scaling(scaling.shaped(self.x))
-            self._scaled = (scaling, prepare_features(scaled) if _is_sparse(scaled) else scaled)
+            self._scaled = (scaling, scaling(scaling.shaped(self.x)))
+            self._prepared = None
         return self._scaled[1]
+
+    def prepared(self, scaling: FeatureScaling) -> Any:
+        """The same, sparse ones in the form that our encoders multiply."""
+        whole = self.of(scaling)
+        if not _is_sparse(whole):
+            return whole
+        if self._prepared is None:
+            self._prepared = prepare_features(whole)
+        return self._prepared
 
     def rows(self, scaling: FeatureScaling, nodes: Tensor | slice) -> Any:
         """Those of some nodes."""
@@ -227,7 +238,7 @@ class ScaledFeatures:
             return scaling(
                 self.x[nodes] if isinstance(nodes, slice) else self.x.index_select(0, nodes.to(self.x.device))
             )
-        whole = self.of(scaling)
+        whole = self.prepared(scaling)
         if isinstance(whole, SparseFeatures):
             return whole.rows(nodes if isinstance(nodes, slice) else nodes.to(whole.matrix.col.device))
         return whole[nodes] if isinstance(nodes, slice) else whole.index_select(0, nodes.to(whole.device))
@@ -376,8 +387,11 @@ def encoded(model: Model, features: ScaledFeatures, graph: Adjacency, nodes: Ten
 
     ``nodes`` are the training nodes that the rows stand for, for encoders with ``NodeVectors``; None for all in order.
     """
-    part = graph.nodes
-    x = features.of(model.scaling) if part is None else features.rows(model.scaling, part)
+    part = graph.nodes if isinstance(graph, Adjacency) else None
+    if part is not None:
+        x = features.rows(model.scaling, part)
+    else:
+        x = (features.prepared if isinstance(model.encoder, Pretrained) else features.of)(model.scaling)
     nodes = part if nodes is None else nodes
     if nodes is None or node_vectors_of(model.encoder) is None:
         points: Tensor = model.encoder(x, graph)
