@@ -286,6 +286,7 @@ EDGE = torch.tensor([[0], [1]])
         (GOOD[0], EDGE, None, "one row for each node"),
         (torch.zeros(3, 5), EDGE, None, "time coordinate of 0.*exp_origin"),
         (GOOD * float("nan"), EDGE, None, "NaN or infinity, first in row 0"),
+        (GOOD.double() * float("nan"), EDGE, None, "NaN or infinity, first in row 0"),
         (GOOD, torch.tensor([[0], [7]]), None, "names node 7, but there are 3 nodes"),
         (GOOD, EDGE, torch.tensor([-1.0]), "not negative"),
         (GOOD, EDGE, torch.tensor([0.0]), "zero"),

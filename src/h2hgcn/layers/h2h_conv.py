@@ -172,8 +172,9 @@ class H2HConv(nn.Module):
         check_width(points, self.in_dim)
         if points.dim() != 2:
             raise ValueError(f"points must be one row for each node, but have shape {tuple(points.shape)}")
+        largest = _largest_time(points)
         adjacency = adjacency_of(edge_index, edge_weight, len(points))
-        if points.dtype == torch.float32 and _largest_time(points) > math.cosh(layer_radius(torch.float32)):
+        if points.dtype == torch.float32 and largest > math.cosh(layer_radius(torch.float32)):
             points = lorentz.project(points.double())
             moved = self.convolve(points, adjacency.matrix(self.neighbor_weights, torch.float64))
             return lorentz.project(moved.to(torch.float32))
