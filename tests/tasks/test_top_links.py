@@ -59,7 +59,7 @@ def test_the_best_pairs_are_those_of_a_sorted_list(space, directed, seed, k, ter
         pairs, found = best_pairs(scores, known, k, directed).found()
     wanted, of_wanted = plain_best(scores, known, k, directed)
     assert pairs.tolist() == wanted
-    assert found.tolist() == of_wanted.tolist()
+    np.testing.assert_allclose(found, of_wanted, rtol=1e-12)  # the end of an array is not rounded as its middle is
 
 
 @given(seeds)
