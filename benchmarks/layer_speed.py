@@ -71,16 +71,13 @@ class Problem:
 
     def ours(self) -> Forward:
         adjacency = prepare_adjacency(self.edge_index, None, NUM_NODES)
-        first_time = self.points[:, 0].detach().clone().requires_grad_()
-        first_space = self.points[:, 1:].detach().clone().requires_grad_()
-        self.leaves = [first_time, first_space, *self._stiefel()]
+        self.leaves = [self.points, *self._stiefel()]
 
         def forward() -> Tensor:
-            time, space = first_time, first_space
-            *convs, last = self.convs
-            for conv in convs:
-                time, space = conv.step(time, space, adjacency)
-            return last.last_step(time, space, adjacency)
+            points: Tensor = self.points
+            for conv in self.convs:
+                points = conv.convolve(points, adjacency.matrix(conv.neighbor_weights, points.dtype))
+            return points
 
         return forward
 

@@ -9,7 +9,6 @@ from samples import as_points, boost, dtypes, pair_at, random_points, seeds
 from torch.autograd import gradcheck, gradgradcheck
 
 from h2hgcn.geometry import lorentz
-from h2hgcn.geometry.distances import composed_pair_distance
 from h2hgcn.geometry.numerics import max_radius
 
 PAIRS = [
@@ -48,7 +47,6 @@ def test_distance_gradient_and_its_derivative(squared):
     inputs = (x.requires_grad_(), y.requires_grad_())
     assert gradcheck(function, inputs)
     assert gradgradcheck(function, inputs)
-    torch.testing.assert_close(function(x, y), composed_pair_distance(x, y, squared), rtol=1e-12, atol=1e-12)
 
 
 def test_equal_points_and_the_origin(dtype):
@@ -219,3 +217,20 @@ def test_nan_stays_nan():
     nothing = torch.full((2, 3), float("nan"))
     assert lorentz.distance(nothing, nothing).isnan().all()
     assert lorentz.pairwise_distance(nothing, nothing).isnan().all()
+
+
+@pytest.mark.parametrize(
+    "function", [lorentz.distance, lorentz.squared_distance, lorentz.pairwise_distance, lorentz.log]
+)
+def test_transforms_of_torch_func(function):
+    x, y, direction = (random_points(5, 3, 2.0, seed) for seed in (1, 2, 3))
+
+    def total(point):
+        return function(point, y).sum()
+
+    expected = torch.autograd.functional.jacobian(total, x)
+    torch.testing.assert_close(torch.func.grad(total)(x), expected)
+    torch.testing.assert_close(torch.func.jvp(total, (x,), (direction,))[1], (expected * direction).sum())
+    several = torch.stack([x, y])
+    mapped = torch.func.vmap(lambda points: function(points, y))(several)
+    torch.testing.assert_close(mapped, torch.stack([function(points, y) for points in several]))

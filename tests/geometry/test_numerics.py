@@ -10,7 +10,6 @@ from h2hgcn.geometry import numerics
 ANALYTIC = {
     "sinhc": (numerics.sinhc, lambda x: mpmath.sinh(x) / x, 1.0),
     "asinhc": (numerics.asinhc, lambda x: mpmath.asinh(x) / x, 1.0),
-    "sinhc_slope": (numerics.sinhc_slope, lambda x: (mpmath.cosh(x) - mpmath.sinh(x) / x) / x**2, 1 / 3),
 }
 
 

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from h2hgcn.geometry import lorentz, poincare
+from h2hgcn.geometry.lorentz import translated
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.geometry.translation import translated
 
 
 def rows(length, seed=0, dtype=torch.float64):

@@ -3,14 +3,13 @@ from samples import random_graph
 from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import to_dense_adj
 
-from h2hgcn.graph.adjacency import neighbor_means
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.models.diffpool import DenseMeanConv, MeanStack, SparseMeanConv
 
 INDEX = random_graph(20, 50)[0]
 X = torch.randn(20, 4, generator=torch.Generator().manual_seed(0))
 EDGES = prepare_adjacency(INDEX, None, 20).edges(self_loops=False)[0]
-MEANS = neighbor_means(prepare_adjacency(EDGES, None, 20), torch.float32)
+MEANS = prepare_adjacency(EDGES, None, 20).matrix("mean", torch.float32)
 
 
 def test_sparse_convolution_is_that_of_pyg():
@@ -31,5 +30,5 @@ def test_sparse_and_dense_are_the_same():
 
 def test_one_node():
     stack = MeanStack(SparseMeanConv, 4, 6, 5, 2)
-    means = neighbor_means(prepare_adjacency(torch.empty(2, 0, dtype=torch.long), None, 1), torch.float32)
+    means = prepare_adjacency(torch.empty(2, 0, dtype=torch.long), None, 1).matrix("mean", torch.float32)
     assert stack(X[:1], means).isfinite().all()

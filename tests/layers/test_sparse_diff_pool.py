@@ -4,7 +4,6 @@ import torch
 from torch_geometric.nn import dense_diff_pool
 from torch_geometric.utils import to_dense_adj, to_dense_batch, to_undirected
 
-from h2hgcn.graph.adjacency import neighbor_sums
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.models.diffpool import sparse_diff_pool
 
@@ -27,7 +26,7 @@ def dense(x, scores, index, batch):
 
 
 def sparse(x, scores, index, batch, num_graphs):
-    edges = neighbor_sums(prepare_adjacency(index, None, len(x)), torch.float64, weighted=True)
+    edges = prepare_adjacency(index, None, len(x)).matrix("sum", torch.float64)
     return sparse_diff_pool(x, scores, edges, batch, num_graphs)
 
 

@@ -57,6 +57,22 @@ def test_points_of_its_space(name, dtype):
 
 
 @every_encoder
+def test_mixed_precision(name):
+    """Autocast lowers the precision of linear layers, never that of the geometry."""
+    x, adjacency, *rest = graph_of(name)
+    encoder = make(name, x)
+    encoder.eval()
+    expected = encoder(x, adjacency, *rest)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        points = encoder(x, adjacency, *rest)
+    points.float().sum().backward()
+    assert points.isfinite().all()
+    assert on_manifold(points.detach(), encoder.space)
+    error = (points - expected).norm(dim=1) / expected.norm(dim=1).clamp_min(1)
+    assert error.median() < 0.05
+
+
+@every_encoder
 def test_sparse_features_are_as_good_as_dense_ones(name):
     x, adjacency, *rest = graph_of(name)
     encoder = make(name, x).eval()

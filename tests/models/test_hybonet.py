@@ -27,8 +27,7 @@ def test_layers_and_centroids_alternate(kind):
     points = lorentz.exp_origin(features())
     for k, linear in enumerate(model.linears):
         assert (linear.activation is None) == (k == 0)
-        time, space = linear(points[:, 0], points[:, 1:])
-        points = centroid(torch.cat([time.unsqueeze(1), space], dim=1), weights)
+        points = centroid(linear(points), weights)
     torch.testing.assert_close(model(features(), EDGE_INDEX, EDGE_WEIGHT), points)
 
 

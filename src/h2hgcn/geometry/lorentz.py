@@ -7,9 +7,11 @@ space coordinates wherever both are at hand, since an independently stored time 
 import torch
 from torch import Tensor
 
-from h2hgcn.geometry.distances import all_distances, pair_distance, squared_chord
 from h2hgcn.geometry.numerics import (
+    INNER_PRODUCT_STEPS,
     asinhc,
+    full_precision,
+    layer_radius,
     max_radius,
     safe_norm,
     safe_reciprocal,
@@ -22,7 +24,7 @@ from h2hgcn.geometry.numerics import (
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
     """Lorentz inner product ``-x₀y₀ + Σ xᵢyᵢ`` over the last axis (Dai et al. 2021, Eq. 1), taken as it stands."""
-    _check_pair(x, y)
+    check_pair(x, y)
     product = x * y
     return product[..., 1:].sum(-1) - product[..., 0]
 
@@ -33,14 +35,27 @@ def distance(x: Tensor, y: Tensor) -> Tensor:
     At equal points the value is 0 and the gradient is 0; elsewhere the gradient is that of ``arcosh(-<x, y>)`` with
     time a function of space, so it flows to the space coordinates alone.
     """
-    _check_pair(x, y)
-    return pair_distance(x, y, squared=False)
+    chord = squared_chord(x, y).squeeze(-1)
+    return (safe_sqrt(chord) * asinhc(chord / 4)).to(torch.promote_types(x.dtype, y.dtype))
 
 
 def squared_distance(x: Tensor, y: Tensor) -> Tensor:
     """Square of ``distance``, smooth everywhere, equal points included."""
-    _check_pair(x, y)
-    return pair_distance(x, y, squared=True)
+    chord = squared_chord(x, y).squeeze(-1)
+    return (chord * asinhc(chord / 4).square()).to(torch.promote_types(x.dtype, y.dtype))
+
+
+def squared_chord(x: Tensor, y: Tensor) -> Tensor:
+    """``-2 - 2<x, y> = 4 sinh²(distance/2)`` in float64; the last axis is kept.
+
+    With ``ρ = t_x/t_y`` it is ``|s_x - ρ s_y|²/ρ + (t_x - t_y)²/(t_x t_y)``: no term is negative, so nothing cancels
+    far out, and it is smooth at the origin. Equal points have a chord of exactly 0.
+    """
+    check_pair(x, y)
+    x, y = wide(x[..., 1:]), wide(y[..., 1:])
+    time_x, time_y = _time(x), _time(y)
+    ratio = time_x / time_y
+    return squared_norm(x - ratio * y) / ratio + (time_x - time_y).square() / (time_x * time_y)
 
 
 def distance_to_origin(point: Tensor) -> Tensor:
@@ -49,13 +64,17 @@ def distance_to_origin(point: Tensor) -> Tensor:
 
 
 def pairwise_distance(points: Tensor, others: Tensor) -> Tensor:
-    """All distances ``(n, m)`` between ``n`` points and ``m`` others by one matrix product.
+    """All distances ``(..., n, m)`` between ``n`` points and ``m`` others by one matrix product.
 
     The product is taken in float64 from times derived anew. It cancels where ``distance`` does not: two points at
     radius ``r`` count as equal, with gradient 0, where their chord is below the rounding of ``cosh²(r)``.
     """
-    _check_pair(points, others)
-    return all_distances(points, others)
+    check_pair(points, others)
+    space, other_space = wide(points[..., 1:]), wide(others[..., 1:])
+    times = _time(space) * _time(other_space).mT
+    chord = 2 * (times - space @ other_space.mT - 1)
+    chord = torch.where(chord <= times.detach() * INNER_PRODUCT_STEPS * torch.finfo(times.dtype).eps, 0.0, chord)
+    return (safe_sqrt(chord) * asinhc(chord / 4)).to(torch.promote_types(points.dtype, others.dtype))
 
 
 def exp_origin(tangent: Tensor, max_norm: float | None = None) -> Tensor:
@@ -82,7 +101,7 @@ def exp(point: Tensor, tangent: Tensor) -> Tensor:
 
     The tangent's time follows from its space part, so that it is tangent; lengths are bounded by ``max_radius(dtype)``.
     """
-    _check_pair(point, tangent)
+    check_pair(point, tangent)
     dtype = torch.promote_types(point.dtype, tangent.dtype)
     space, vector = wide(point[..., 1:]), wide(tangent[..., 1:])
     bounded = _shortened(vector, safe_sqrt(_lorentz_square(space, vector)), max_radius(dtype))
@@ -95,13 +114,35 @@ def log(point: Tensor, other: Tensor) -> Tensor:
     """Logarithmic map (Dai et al. 2021, Eq. 4): the tangent vector at ``point`` that leads to ``other``; 0 if they
     are equal.
     """
-    _check_pair(point, other)
     dtype = torch.promote_types(point.dtype, other.dtype)
-    space, chord = wide(point[..., 1:]), squared_chord(point, other)
+    chord, space = squared_chord(point, other), wide(point[..., 1:])
     scale = asinhc(chord / 4) / (1 + chord / 4).sqrt()
     tangent = scale * (wide(other[..., 1:]) - space - chord / 2 * space)
     time = (space * tangent).sum(-1, keepdim=True) / _time(space)
     return torch.cat([time, tangent], dim=-1).to(dtype)
+
+
+def translated(tangent: Tensor, shift: Tensor) -> Tensor:
+    """``log(exp(tangent) ⊕ exp(shift))``, maps at the origin, of rows ``(n, dim)`` and one vector ``(dim,)``: a bias.
+
+    In the Poincaré ball ``⊕`` is the Möbius addition (Ganea et al. 2018, Eq. 4); at ``x = exp(tangent)`` it is the
+    exponential map of ``shift``, parallel transported from the origin (Chami et al. 2019, section 4.2). On the
+    hyperboloid it is the boost that takes the origin to ``x``, applied to ``y = exp(shift)``: its space part is
+    ``y_s + g x_s`` with ``g = y_0 + x_s·y_s/(1 + x_0)``. So the result lies in the plane of the two vectors, and only
+    their lengths and products need float64.
+
+    Vectors longer than ``layer_radius(float64)``, 16.4, are shortened to it.
+    """
+    square, scale = _bounded(tangent)
+    shift_square, shift_scale = _bounded(shift)
+    with full_precision(tangent):
+        product = wide(tangent @ shift).unsqueeze(-1) * scale * shift_scale
+    x, y = sinhc(torch.cat([square, shift_square.view(1, 1)])).split([len(square), 1])  # of x·tangent and y·shift
+    x_time, y_time = (1 + square * x.square()).sqrt(), (1 + shift_square * y.square()).sqrt()
+    x = x * (y_time + x * y * product / (1 + x_time))
+    length = x.square() * square + 2 * x * y * product + y.square() * shift_square
+    back = asinhc(length.clamp_min(0))  # rounding may leave less than 0 near the origin
+    return (back * x * scale).to(tangent.dtype) * tangent + (back * y * shift_scale).to(tangent.dtype) * shift
 
 
 def project(point: Tensor) -> Tensor:
@@ -115,7 +156,7 @@ def violation(point: Tensor) -> Tensor:
     return (space.square().sum(-1) - time.square() + 1).abs() / time.square()
 
 
-def _check_pair(x: Tensor, y: Tensor) -> None:
+def check_pair(x: Tensor, y: Tensor) -> None:
     """Raises unless both have ``dim + 1`` coordinates; leading axes may broadcast, but coordinates must not."""
     if x.dim() == 0 or y.dim() == 0 or x.shape[-1] != y.shape[-1] or x.shape[-1] == 0:
         raise ValueError(
@@ -128,6 +169,14 @@ def _shortened(vector: Tensor, norm: Tensor, max_norm: float) -> Tensor:
     """The vector, whose length is ``norm``, brought to length ``max_norm`` if it is longer."""
     too_long = norm > max_norm
     return torch.where(too_long, vector / torch.where(too_long, norm, 1.0) * max_norm, vector)
+
+
+def _bounded(vector: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared lengths within the bound of ``translated``, and the factors that shorten the vectors to them."""
+    bound = layer_radius(torch.float64) ** 2
+    square = wide(squared_norm(vector))
+    factor = bound / square.clamp_min(bound)
+    return square * factor, factor.sqrt()
 
 
 def _lorentz_square(space: Tensor, vector: Tensor) -> Tensor:

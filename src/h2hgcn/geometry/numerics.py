@@ -130,11 +130,6 @@ def safe_reciprocal(x: Tensor) -> Tensor:
     return nonzero / torch.where(nonzero, x, 1.0)
 
 
-def floored_reciprocal(x: Tensor) -> Tensor:
-    """``1/x`` for ``x ≥ 0``, finite at 0, for a quotient whose numerator is 0 there too. Values, not gradients."""
-    return x.clamp_min(torch.finfo(x.dtype).tiny).reciprocal_()
-
-
 def squared_norm(x: Tensor) -> Tensor:
     """Sum of squares over the last axis, which is kept with length 1."""
     return x.square().sum(-1, keepdim=True)
@@ -152,13 +147,6 @@ def safe_norm(x: Tensor) -> Tensor:
 def sinhc(square: Tensor) -> Tensor:
     """``sinh(x)/x`` as a function of ``x²``: 1 with derivative 1/6 at 0."""
     return _analytic(square, SINHC_SERIES, SINHC_SERIES_LIMIT, lambda x: torch.sinh(x) / x)
-
-
-def sinhc_slope(square: Tensor) -> Tensor:
-    """``(cosh(x) - sinh(x)/x)/x²``, twice the derivative of ``sinhc``, as a function of ``x²``: 1/3 at 0."""
-    return _analytic(
-        square, SINHC_SLOPE_SERIES, SINHC_SERIES_LIMIT, lambda x: (torch.cosh(x) - torch.sinh(x) / x) / x.square()
-    )
 
 
 def asinhc(square: Tensor) -> Tensor:

@@ -70,12 +70,6 @@ def orthonormal_factor(matrix: Tensor) -> Tensor:
     return (q * signs.unsqueeze(-2)).contiguous()
 
 
-def widened(point: Tensor) -> Tensor:
-    """The point in float64 with its columns orthonormal to float64 (one Newton-Schulz step), differentiably."""
-    point = wide(point)
-    return 1.5 * point - 0.5 * point @ (point.mT @ point)
-
-
 def random_orthonormal(
     rows: int,
     columns: int,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import weakref
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -14,7 +16,15 @@ from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from h2hgcn.geometry.numerics import safe_reciprocal
-from h2hgcn.kernels.csr import SparseMatrix, is_differentiated, row_shares, row_sums, sorted_entries, transpose_pattern
+from h2hgcn.kernels import is_wrapped, untransformed
+from h2hgcn.kernels.csr import (
+    SparseMatrix,
+    divided_by_row_sums,
+    row_sums,
+    scaled_columns,
+    sorted_entries,
+    transpose_pattern,
+)
 
 
 def read_edges(
@@ -115,22 +125,47 @@ def _check_weights(weights: Tensor) -> None:
 
 NeighborWeights = Literal["symmetric", "uniform"]
 
+Kind = Literal["symmetric", "uniform", "gcn", "mean", "sum", "count"]
 
-@dataclass(frozen=True, repr=False, eq=False)
-class Adjacency:
-    """A graph with self-loops, coalesced and sorted; ``matrix`` gives its weighted forms.
 
-    Row ``i`` holds the neighbourhood N̂(i) of node ``i``: the nodes whose messages it receives, and itself.
-    """
+class Transpose(NamedTuple):
+    """The pattern of a transpose, and which entry of the matrix each of its entries is."""
 
     crow: Tensor
     col: Tensor
-    weights: Tensor
-    transpose_crow: Tensor
-    transpose_col: Tensor
-    transpose_order: Tensor
-    _matrices: dict[tuple[str, torch.dtype], SparseMatrix] = field(default_factory=dict)
-    _edges: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    order: Tensor
+
+
+class Adjacency:
+    """A graph with self-loops, coalesced and sorted: the pattern of a CSR matrix. ``matrix`` gives its weighted forms.
+
+    Row ``i`` holds the neighbourhood N̂(i) of node ``i``: the nodes whose messages it receives, and itself.
+
+    Args:
+        crow, col: Row pointers and columns, int32.
+        weights: Of the entries, in float64; None if all are 1.
+        transpose: Computed when it is needed, unless it is at hand.
+        undirected: Whether the pattern is known to be its own transpose.
+        nodes: Of a reordered graph, the node that each row stands for, on the CPU.
+    """
+
+    def __init__(
+        self,
+        crow: Tensor,
+        col: Tensor,
+        weights: Tensor | None = None,
+        transpose: Transpose | None = None,
+        *,
+        undirected: bool = False,
+        nodes: Tensor | None = None,
+    ) -> None:
+        self.crow = crow
+        self.col = col
+        self.undirected = undirected
+        self._weights = weights
+        self._transpose = transpose
+        self._nodes = nodes
+        self._cache: dict[Any, Any] = {}
 
     @property
     def num_nodes(self) -> int:
@@ -140,121 +175,168 @@ class Adjacency:
     def device(self) -> torch.device:
         return self.col.device
 
+    @property
+    def weights(self) -> Tensor:
+        """A weight for each entry, in float64."""
+        return self._default_weights if self._weights is None else self._weights
+
+    @cached_property
+    def _default_weights(self) -> Tensor:
+        return torch.ones(len(self.col), dtype=torch.float64, device=self.device)
+
+    @property
+    def transpose(self) -> Transpose:
+        if self._transpose is None:
+            with torch.inference_mode(False), untransformed(self.col):
+                self._transpose = Transpose(*transpose_pattern(self.crow, self.col))
+        return self._transpose
+
+    @property
+    def nodes(self) -> Tensor | None:
+        """The node that each row stands for, if rows are not all nodes in order."""
+        return self._nodes
+
+    @cached_property
+    def places(self) -> Tensor:
+        """The row of each node of a reordered graph."""
+        assert self._nodes is not None
+        places = torch.empty_like(self._nodes)
+        places[self._nodes] = torch.arange(len(places))
+        return places
+
     def __repr__(self) -> str:
-        return f"Adjacency(num_nodes={self.num_nodes}, num_edges={len(self.col)} with self-loops)"
+        return f"{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={len(self.col)} with self-loops)"
 
     def to(self, device: torch.device | str) -> Adjacency:
-        """This adjacency on another device."""
-        if torch.device(device) == self.device:
+        """This adjacency on another device, with the matrices it has computed; the same object at every call."""
+        device = torch.device(device)
+        if device.type == self.device.type and (device.type == "cpu" or device.index in (None, self.device.index)):
             return self
-        return Adjacency(
-            self.crow.to(device), self.col.to(device), self.weights.to(device),
-            self.transpose_crow.to(device), self.transpose_col.to(device), self.transpose_order.to(device),
-        )  # fmt: skip
+        if ("to", device) not in self._cache:
+            moved = copy.copy(self)
+            moves = {name: part for name, part in vars(self).items() if name not in ("_nodes", "places")}
+            vars(moved).update({name: _moved(part, device) for name, part in moves.items()})
+            self._cache["to", device] = moved
+        adjacency: Adjacency = self._cache["to", device]
+        return adjacency
 
-    def matrix(self, neighbor_weights: NeighborWeights, dtype: torch.dtype) -> SparseMatrix:
-        """The neighbour weights of every node, divided by their sum, to which the midpoint is indifferent.
+    def matrix(self, kind: Kind, dtype: torch.dtype) -> SparseMatrix:
+        """The graph as a matrix, cached unless gradients have to flow to the weights.
 
-        ``"symmetric"``: ``w_ij / sqrt(d_i d_j)``, as in the authors' code; ``"uniform"``: ``w_ij``, as the paper
-        writes it. Kept for the next call, unless gradients have to flow to the weights.
+        ``"symmetric"`` is ``w_ij / sqrt(d_i d_j)`` as in the authors' code and ``"uniform"`` is ``w_ij`` as the paper
+        writes it, both divided by the sum of a row, to which the midpoint is indifferent. ``"gcn"`` is
+        ``w_ij / sqrt(d_i d_j)`` (Kipf and Welling 2017). Without self-loops, ``"mean"`` is the weighted mean over
+        neighbours, 0 for a node that has none, ``"sum"`` their weighted sum, and ``"count"`` that without weights.
         """
-        return self.kept_matrix(neighbor_weights, dtype)
-
-    def gcn_matrix(self, dtype: torch.dtype) -> SparseMatrix:
-        """The weights ``w_ij / sqrt(d_i d_j)`` of a graph convolution (Kipf and Welling 2017), self-loops included."""
-        return self.kept_matrix("gcn", dtype)
-
-    def mean_matrix(self, dtype: torch.dtype) -> SparseMatrix:
-        """The weights of a mean over the neighbours of a node, without itself; 0 for one that has none."""
-        return self.kept_matrix("mean", dtype)
-
-    def kept_matrix(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
-        """The matrix of the ``values`` of a kind."""
-        if (kind, dtype) in self._matrices:
-            return self._matrices[kind, dtype]
-        with torch.inference_mode(False):  # what is kept must serve training, too
-            matrix = self.with_values(self.values(kind, dtype))
-        if not self.weights.requires_grad:
-            self._matrices[kind, dtype] = matrix
+        if (kind, dtype) in self._cache:
+            cached: SparseMatrix = self._cache[kind, dtype]
+            return cached
+        with self._for_cache():
+            matrix = self._weighted(kind, dtype)
+        if _is_plain(matrix.values):
+            self._cache[kind, dtype] = matrix
         return matrix
 
-    def values(self, kind: str, dtype: torch.dtype) -> Tensor:
-        """A weight for each entry, of a kind: ``"symmetric"``, ``"uniform"``, ``"gcn"`` or ``"mean"``."""
-        if kind == "gcn":
-            return self.gcn_edges(self.weights.dtype)[1].to(dtype)
-        return (self._mean_weights() if kind == "mean" else self._weighted(kind)).to(dtype)
+    def values(self, kind: Kind, dtype: torch.dtype) -> Tensor:
+        """A weight for each entry; see ``matrix``."""
+        weights = self.weights
+        if kind in ("mean", "sum", "count"):
+            kept = self.receivers != self.col
+            weights = kept.to(weights.dtype) if kind == "count" else weights * kept
+        if kind == "mean":
+            weights = weights * self._of_rows(safe_reciprocal(row_sums(self.crow, weights)))
+        elif kind == "gcn":
+            scale = row_sums(self.crow, weights).rsqrt()
+            weights = scaled_columns(self.col, scale, weights) * self._of_rows(scale)
+        elif kind in get_args(NeighborWeights):
+            if kind == "symmetric":  # d_i is common to row i and goes with the division
+                weights = scaled_columns(self.col, row_sums(self.crow, weights).rsqrt(), weights)
+            weights = divided_by_row_sums(self.crow, weights)
+        return weights.to(dtype)
 
-    def steps(self, count: int) -> list[Adjacency]:
+    def with_values(self, values: Tensor) -> SparseMatrix:
+        """A matrix with one value for each of the ``edges()``."""
+        crow, col, order = self.transpose
+        return SparseMatrix(self.crow, self.col, values, crow, col, values.index_select(0, order))
+
+    def layer_graphs(self, count: int) -> list[Adjacency]:
         """What each of ``count`` layers works on; see ``first_rows``."""
         return [self] * count
 
     @cached_property
+    def receivers(self) -> Tensor:
+        """The node that receives, for every entry."""
+        with self._for_cache():
+            return torch.repeat_interleave(self.crow.diff(), output_size=len(self.col))
+
+    @cached_property
     def loop_entries(self) -> Tensor:
         """Which entry is the self-loop of each node."""
-        return (self.col == self._rows()).nonzero().squeeze(1)
+        with self._for_cache():
+            return (self.col == self.receivers).nonzero().squeeze(1)
 
     @cached_property
     def unweighted(self) -> bool:
         """Whether all weights are 1, and stay so."""
-        return not is_differentiated(self.weights) and bool((self.weights == 1).all())
+        weights = self._weights
+        return weights is None or (not weights.requires_grad and bool((weights == 1).all()))
 
     def edges(self, self_loops: bool = True) -> tuple[Tensor, Tensor]:
         """The graph as PyG's convolutions take it: sources and targets ``(2, edges)``, and weights.
 
         Sorted by target; the same tensors on every call, unless gradients have to flow to the weights.
         """
-        if self.weights.requires_grad:
-            return self._edge_list(self_loops)
-        key = "all" if self_loops else "no loops"
-        if key not in self._edges:
-            with torch.inference_mode(False):
-                self._edges[key] = self._edge_list(self_loops)
-        return self._edges[key]
+        if ("edges", self_loops) in self._cache:
+            cached: tuple[Tensor, Tensor] = self._cache["edges", self_loops]
+            return cached
+        with self._for_cache():
+            index, weights = torch.stack([self.col.long(), self.receivers]), self.weights
+            if not self_loops:
+                kept = index[0] != index[1]
+                index, weights = index[:, kept], weights[kept]
+        if _is_plain(weights):
+            self._cache["edges", self_loops] = (index, weights)
+        return index, weights
 
-    def gcn_edges(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """``edges()`` with the weights ``w_ij / sqrt(d_i d_j)`` of a graph convolution (Kipf and Welling 2017)."""
-        key = f"gcn {dtype}"
-        if key not in self._edges:
-            index, weights = self.edges()
-            scale = self._row_sums(weights).rsqrt()
-            scaled = (weights * scale[index[0]] * scale[index[1]]).to(dtype)
-            if self.weights.requires_grad:
-                return index, scaled
-            self._edges[key] = (index, scaled)
-        return self._edges[key]
+    def _weighted(self, kind: Kind, dtype: torch.dtype) -> SparseMatrix:
+        if not self.undirected or self._weights is not None or kind not in ("symmetric", "uniform", "gcn"):
+            return self.with_values(self.values(kind, dtype))
+        # every weight is a number of its row times one of its column, and the transpose has the same pattern
+        degrees = self.crow.diff().to(dtype)
+        of_row = of_column = degrees.rsqrt()
+        if kind == "uniform":
+            of_row, of_column = 1 / degrees, torch.ones_like(degrees)
+        if kind == "symmetric":
+            of_row = 1 / row_sums(self.crow, scaled_columns(self.col, of_column, degrees.new_ones(len(self.col))))
+        values = scaled_columns(self.col, of_column, self._of_rows(of_row))
+        transposed = scaled_columns(self.col, of_row, self._of_rows(of_column))
+        return SparseMatrix(self.crow, self.col, values, self.crow, self.col, transposed)
 
-    def with_values(self, values: Tensor) -> SparseMatrix:
-        """A matrix with one value for each of the ``edges()``."""
-        return SparseMatrix(
-            self.crow, self.col, values, self.transpose_crow, self.transpose_col,
-            values.index_select(0, self.transpose_order),
-        )  # fmt: skip
+    @contextmanager
+    def _for_cache(self) -> Iterator[None]:
+        """What is cached must serve training, too, and outlive a transform of ``torch.func``."""
+        with torch.inference_mode(False), untransformed(self.col if self._weights is None else self._weights):
+            yield
 
-    def _edge_list(self, self_loops: bool) -> tuple[Tensor, Tensor]:
-        index = torch.stack([self.col.long(), self._rows()])
-        if self_loops:
-            return index, self.weights
-        kept = index[0] != index[1]
-        return index[:, kept], self.weights[kept]
+    def _of_rows(self, numbers: Tensor) -> Tensor:
+        """For every entry, the number of its row."""
+        return torch.repeat_interleave(numbers, self.crow.diff(), output_size=len(self.col))
 
-    def _weighted(self, neighbor_weights: str) -> Tensor:
-        weights = self.weights
-        if weights.is_cpu and not is_differentiated(weights):
-            return row_shares(self.crow, self.col, weights, by_degrees=neighbor_weights == "symmetric")
-        if neighbor_weights == "symmetric":
-            # d_i is common to row i and goes with the division below
-            weights = weights * self._row_sums(weights).rsqrt()[self.col]
-        return weights / self._row_sums(weights).repeat_interleave(self.crow.diff())
 
-    def _mean_weights(self) -> Tensor:
-        weights = self.weights * (self._rows() != self.col)
-        return weights * safe_reciprocal(self._row_sums(weights)).repeat_interleave(self.crow.diff())
+def _is_plain(x: Tensor) -> bool:
+    return not x.requires_grad and not is_wrapped(x)
 
-    def _row_sums(self, weights: Tensor) -> Tensor:
-        return row_sums(self.crow, weights)
 
-    def _rows(self) -> Tensor:
-        return torch.arange(self.num_nodes, device=self.device).repeat_interleave(self.crow.diff())
+def _moved(part: Any, device: torch.device) -> Any:
+    """A part of an adjacency on a device."""
+    if isinstance(part, Tensor):
+        return part.to(device, non_blocking=True)
+    if isinstance(part, tuple):
+        moved = (_moved(each, device) for each in part)
+        return type(part)(*moved) if hasattr(part, "_fields") else tuple(moved)
+    if isinstance(part, dict):
+        return {key: _moved(value, device) for key, value in part.items() if key[0] != "to"}
+    return part
 
 
 def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_nodes: int | None = None) -> Adjacency:
@@ -270,7 +352,7 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
         return reused(edge_index, edge_weight, num_nodes)
     crow, col, weights = sorted_entries(*read_edges(edge_index, edge_weight, num_nodes))
     _check_row_sums(row_sums(crow, weights))
-    return Adjacency(crow, col, weights, *transpose_pattern(crow, col))
+    return Adjacency(crow, col, weights)
 
 
 def first_rows(x: Any, graph: Adjacency) -> Any:
@@ -315,27 +397,27 @@ def _check_row_sums(sums: Tensor) -> None:
 
 
 def adjacency_of(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:
-    """``prepare_adjacency``, remembered for as long as the ``edge_index`` tensor lives and is not changed."""
+    """``prepare_adjacency``, cached for as long as the ``edge_index`` tensor lives and is not changed."""
     if isinstance(edge_index, Adjacency):
         return reused(edge_index, edge_weight, num_nodes)
-    return _remembered_adjacency(edge_index, edge_weight, num_nodes)
+    return _cached_adjacency(edge_index, edge_weight, num_nodes)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # sorting a graph is not for a compiled graph
-def _remembered_adjacency(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:
-    if not _can_be_remembered(edge_index, edge_weight):
+def _cached_adjacency(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:
+    if not _can_be_cached(edge_index, edge_weight):
         return prepare_adjacency(edge_index, edge_weight, num_nodes)
-    known = _remembered.get(edge_index)
+    known = _cache.get(edge_index)
     if known is None or not known.fits(edge_index, edge_weight, num_nodes):
-        with torch.inference_mode(False):  # what is kept must serve training, too
+        with torch.inference_mode(False), untransformed():  # what is cached must serve training, too
             adjacency = prepare_adjacency(edge_index, edge_weight, num_nodes)
         weight = None if edge_weight is None else (weakref.ref(edge_weight), edge_weight._version)
-        known = _Remembered(adjacency, edge_index._version, weight)
-        _remembered[edge_index] = known
+        known = _Cached(adjacency, edge_index._version, weight)
+        _cache[edge_index] = known
     return known.adjacency
 
 
-class _Remembered(NamedTuple):
+class _Cached(NamedTuple):
     adjacency: Adjacency
     edge_version: int
     weight: tuple[weakref.ref[Tensor], int] | None
@@ -348,35 +430,15 @@ class _Remembered(NamedTuple):
         return same_weight and self.edge_version == edge_index._version and self.adjacency.num_nodes == num_nodes
 
 
-_remembered: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_cache: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
-def _can_be_remembered(edge_index: Any, edge_weight: Tensor | None) -> bool:
+def _can_be_cached(edge_index: Any, edge_weight: Tensor | None) -> bool:
     tensors = [edge_index] if edge_weight is None else [edge_index, edge_weight]
     return all(
         isinstance(tensor, Tensor)
         and not is_torch_sparse_tensor(tensor)
         and not tensor.is_inference()
-        and not tensor.requires_grad
+        and _is_plain(tensor)
         for tensor in tensors
     )
-
-
-def neighbor_sums(adjacency: Adjacency, dtype: torch.dtype, weighted: bool = False) -> SparseMatrix:
-    """The matrix whose product with ``x`` has the sum of ``x_j``, or of ``w_ij x_j``, over the neighbours ``j ≠ i``."""
-    weights = adjacency.weights if weighted else torch.ones_like(adjacency.weights)
-    return adjacency.with_values(weights.to(dtype) * ~is_loop(adjacency))
-
-
-def neighbor_means(adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:
-    """The weighted mean over the neighbours ``j ≠ i``; 0 for a node that has none."""
-    return adjacency.mean_matrix(dtype)
-
-
-def rows_of(adjacency: Adjacency) -> Tensor:
-    """The node that receives, for every entry."""
-    return torch.repeat_interleave(adjacency.crow.diff())
-
-
-def is_loop(adjacency: Adjacency) -> Tensor:
-    return rows_of(adjacency) == adjacency.col

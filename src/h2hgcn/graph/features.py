@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.utils import is_torch_sparse_tensor
 
-from h2hgcn.kernels.csr import SparseMatrix, row_pointers, sparse_matmul
+from h2hgcn.kernels.csr import SparseMatrix, row_pointers, sparse_matmul, transpose_pattern
 
 
 class SparseFeatures(NamedTuple):
@@ -25,6 +24,15 @@ class SparseFeatures(NamedTuple):
             return self
         return self._with_values(self.matrix.values.to(dtype))
 
+    def rows(self, nodes: Tensor | slice) -> SparseFeatures:
+        """The features of some nodes."""
+        crow, col, values = self.matrix[:3]
+        first, counts = crow[:-1][nodes], crow.diff()[nodes]
+        new_crow = F.pad(counts.cumsum(0), (1, 0)).int()
+        shift = torch.repeat_interleave(first - new_crow[:-1], counts)
+        entries = torch.arange(len(shift), device=col.device) + shift
+        return _assembled(new_crow, col[entries], values[entries], (len(counts), self.shape[1]))
+
     def dropout(self, p: float, training: bool) -> SparseFeatures:
         """Drops stored entries, as dropout of the dense matrix would."""
         if not training or p == 0:
@@ -37,7 +45,8 @@ class SparseFeatures(NamedTuple):
 
     def to_dense(self) -> Tensor:
         crow, col, values = self.matrix[:3]
-        return torch.sparse_csr_tensor(crow, col, values, self.shape, check_invariants=False).to_dense()
+        rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
+        return values.new_zeros(self.shape).index_put((rows, col.long()), values)
 
     def _with_values(self, values: Tensor) -> SparseFeatures:
         matrix = self.matrix._replace(values=values, transpose_values=values[self.transpose_order])
@@ -50,24 +59,14 @@ def is_sparse(x: Any) -> bool:
 
 
 def prepare_features(x: Any) -> SparseFeatures:
-    """Turns a sparse torch tensor or SciPy matrix into the form that every epoch can share.
+    """Turns a sparse torch tensor or SciPy matrix into the form that encoders multiply.
 
-    The result is remembered for as long as ``x`` lives and, if it is a tensor, its version does not change; make a
-    new SciPy matrix rather than change its values.
+    Encoders do it at every call with what is not prepared; tasks, and whoever calls an encoder many times, do it once.
     """
     if isinstance(x, SparseFeatures):
         return x
-    version = x._version if isinstance(x, Tensor) and not x.is_inference() else 0
-    known = _remembered.get(x)
-    if known is None or known[0] != version:
-        with torch.inference_mode(False), torch.no_grad():
-            known = (version, _prepare(x))
-        _remembered[x] = known
-    features: SparseFeatures = known[1]
-    return features
-
-
-_remembered: WeakIdKeyDictionary = WeakIdKeyDictionary()
+    with torch.inference_mode(False), torch.no_grad():
+        return _prepare(x)
 
 
 def _prepare(x: Any) -> SparseFeatures:
@@ -81,12 +80,13 @@ def _prepare(x: Any) -> SparseFeatures:
     values = coo.values().clone()
     if len(rows) and (int(rows.max()) >= coo.shape[0] or int(columns.max()) >= coo.shape[1]):
         raise ValueError(f"sparse features of shape {tuple(coo.shape)} hold an entry outside of it; rebuild them")
-    order = torch.argsort(columns, stable=True)
-    matrix = SparseMatrix(
-        row_pointers(rows, coo.shape[0]), columns.int(), values,
-        row_pointers(columns, coo.shape[1]), rows[order].int(), values[order],
-    )  # fmt: skip
-    return SparseFeatures(matrix, order, (coo.shape[0], coo.shape[1]))
+    return _assembled(row_pointers(rows, coo.shape[0]), columns.int(), values, (coo.shape[0], coo.shape[1]))
+
+
+def _assembled(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> SparseFeatures:
+    transpose_crow, transpose_col, order = transpose_pattern(crow, col, shape[1])
+    matrix = SparseMatrix(crow, col, values, transpose_crow, transpose_col, values[order])
+    return SparseFeatures(matrix, order, shape)
 
 
 def _from_scipy(x: Any) -> Tensor:

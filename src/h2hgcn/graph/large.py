@@ -1,55 +1,43 @@
 """Graphs that are large: nodes reordered for locality, compact patterns, and blocks of many graphs."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2hgcn.graph.adjacency import Adjacency
+from h2hgcn.graph.adjacency import Adjacency, Transpose
 from h2hgcn.jit import compiled, run_on_rows
-from h2hgcn.kernels.csr import SparseMatrix, transpose_pattern
 
 # Nodes from which on points are in no cache, so that it matters where they lie.
 SCATTERED = 1 << 18
 
 
-@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
-class RenumberedAdjacency(Adjacency):
-    """Row ``k`` is that of ``nodes[k]``, a node of the graph as it was given, whose row is ``places[node]``."""
-
-    nodes: Tensor
-    places: Tensor
-
-    def to(self, device: torch.device | str) -> Adjacency:
-        if torch.device(device) == self.device:
-            return self
-        return RenumberedAdjacency(
-            self.crow.to(device), self.col.to(device), self.weights.to(device),
-            self.transpose_crow.to(device), self.transpose_col.to(device), self.transpose_order.to(device),
-            nodes=self.nodes, places=self.places,
-        )  # fmt: skip
-
-
-def renumbered(adjacency: Adjacency, like: RenumberedAdjacency | None = None) -> RenumberedAdjacency:
+def reordered(adjacency: Adjacency, like: Adjacency | None = None) -> Adjacency:
     """An adjacency on the CPU in an order that brings neighbours together (Cuthill and McKee 1969), or in that of
     another graph of the same nodes.
     """
     nodes = _close_order(adjacency) if like is None else like.nodes
-    places = torch.empty_like(nodes)
-    places[nodes] = torch.arange(len(nodes))
-    crow = torch.cat([adjacency.crow[:1], adjacency.crow.diff()[nodes].cumsum(0)]).int()
-    col, weights = torch.empty_like(adjacency.col), torch.empty_like(adjacency.weights)
-    arrays = (adjacency.crow, adjacency.col, adjacency.weights, nodes, places, crow, col, weights)
-    width = 1 + len(col) // max(len(nodes), 1) * 8
-    run_on_rows(_move_rows, (len(nodes), width), *(array.numpy() for array in arrays))
-    return RenumberedAdjacency(crow, col, weights, *transpose_pattern(crow, col), nodes=nodes, places=places)
+    assert nodes is not None
+    moved = Adjacency(
+        torch.cat([adjacency.crow[:1], adjacency.crow.diff()[nodes].cumsum(0)]).int(),
+        torch.empty_like(adjacency.col), torch.empty_like(adjacency.weights), nodes=nodes,
+    )  # fmt: skip
+    parts = (
+        adjacency.crow,
+        adjacency.col,
+        adjacency.weights,
+        nodes,
+        moved.places,
+        moved.crow,
+        moved.col,
+        moved.weights,
+    )
+    width = 1 + len(moved.col) // max(len(nodes), 1) * 8
+    run_on_rows(_move_rows, (len(nodes), width), *(part.numpy() for part in parts))
+    return moved
 
 
 def _close_order(adjacency: Adjacency) -> Tensor:
@@ -58,12 +46,13 @@ def _close_order(adjacency: Adjacency) -> Tensor:
 
     SciPy's ``reverse_cuthill_mckee`` sorts the neighbours of a node in quadratic time, which takes minutes for a hub.
     """
-    degrees = adjacency.crow.diff() + adjacency.transpose_crow.diff()
+    transpose = adjacency.transpose
+    degrees = adjacency.crow.diff() + transpose.crow.diff()
     starts = degrees.argsort(stable=True)
     order = np.empty(adjacency.num_nodes, np.int64)
     _walk(
-        adjacency.crow.numpy(), adjacency.col.numpy(),
-        adjacency.transpose_crow.numpy(), adjacency.transpose_col.numpy(), degrees.numpy(), starts.numpy(), order,
+        adjacency.crow.numpy(), adjacency.col.numpy(), transpose.crow.numpy(), transpose.col.numpy(),
+        degrees.numpy(), starts.numpy(), order,
     )  # fmt: skip
     return torch.from_numpy(order)
 
@@ -103,8 +92,7 @@ def _move_rows(
             weights[crow[row] + k] = old_weights[start + order[k]]
 
 
-@dataclass(frozen=True, eq=False)
-class Pattern:
+class Pattern(NamedTuple):
     """The row pointers and columns of one graph, self-loops included, the columns in as few bytes as they need."""
 
     crow: NDArray[np.int32]
@@ -117,67 +105,15 @@ class Pattern:
 
 def pattern_of(adjacency: Adjacency) -> Pattern | None:
     """The pattern of a graph on the CPU that is undirected and has no weights; None of others."""
-    same_transpose = adjacency.crow.equal(adjacency.transpose_crow) and adjacency.col.equal(adjacency.transpose_col)
-    if not same_transpose or not adjacency.unweighted:
+    transpose = adjacency.transpose
+    undirected = adjacency.crow.equal(transpose.crow) and adjacency.col.equal(transpose.col)
+    if not undirected or not adjacency.unweighted:
         return None
     narrow = np.uint16 if adjacency.num_nodes <= 1 << 16 else np.int32
     return Pattern(adjacency.crow.numpy(), adjacency.col.numpy().astype(narrow))
 
 
-class PatternAdjacency(Adjacency):
-    """An adjacency that makes its weights when somebody asks for them."""
-
-    def __init__(self, crow: Tensor, col: Tensor) -> None:
-        vars(self).update(crow=crow, col=col, transpose_crow=crow, transpose_col=col, _matrices={}, _edges={})
-
-    def to(self, device: torch.device | str) -> Adjacency:
-        if torch.device(device) == self.device:
-            return self
-        return Adjacency(
-            self.crow, self.col, self.weights, self.transpose_crow, self.transpose_col, self.transpose_order
-        ).to(device)
-
-    @cached_property
-    def weights(self) -> Tensor:
-        return torch.ones(len(self.col), dtype=torch.float64)
-
-    @cached_property
-    def transpose_order(self) -> Tensor:
-        return transpose_pattern(self.crow, self.col)[2]
-
-    @cached_property
-    def unweighted(self) -> bool:
-        return True
-
-    def kept_matrix(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
-        if kind not in ("symmetric", "uniform", "gcn"):
-            return super().kept_matrix(kind, dtype)
-        if (kind, dtype) not in self._matrices:
-            with torch.inference_mode(False):
-                self._matrices[kind, dtype] = self._product_matrix(kind, dtype)
-        return self._matrices[kind, dtype]
-
-    def _product_matrix(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
-        """Every weight is a number of its row times one of its column."""
-        degrees = self.crow.diff().to(dtype)
-        if kind == "uniform":
-            of_row, of_column = 1 / degrees, torch.ones_like(degrees)
-        else:
-            of_row = of_column = 1 / degrees.sqrt()
-        if kind == "symmetric":
-            of_row = torch.empty_like(degrees)
-            self._run(_invert_sums, of_column, of_row)
-        values, transposed = degrees.new_empty(len(self.col)), degrees.new_empty(len(self.col))
-        self._run(_multiply, of_row, of_column, values)
-        self._run(_multiply, of_column, of_row, transposed)
-        return SparseMatrix(self.crow, self.col, values, self.crow, self.col, transposed)
-
-    def _run(self, loop: Callable[..., None], *arguments: Tensor) -> None:
-        shape = (self.num_nodes, 1 + len(self.col) // max(self.num_nodes, 1))
-        run_on_rows(loop, shape, *(part.numpy() for part in (self.crow, self.col, *arguments)))
-
-
-def joined_patterns(patterns: Sequence[Pattern]) -> tuple[PatternAdjacency, Tensor]:
+def joined_patterns(patterns: Sequence[Pattern]) -> tuple[Adjacency, Tensor]:
     """Graphs side by side, and the graph of each node."""
     sizes = np.array([len(pattern.crow) - 1 for pattern in patterns])
     lengths = np.array([len(pattern.col) for pattern in patterns])
@@ -188,23 +124,7 @@ def joined_patterns(patterns: Sequence[Pattern]) -> tuple[PatternAdjacency, Tens
         np.add(pattern.col, node, out=col[entry : entry + length], casting="unsafe")
         node, entry = node + size, entry + length
     graph_of_node = torch.arange(len(patterns)).repeat_interleave(torch.from_numpy(sizes))
-    return PatternAdjacency(torch.from_numpy(crow), torch.from_numpy(col)), graph_of_node
-
-
-@compiled
-def _invert_sums(first: int, last: int, crow: Any, col: Any, of_column: Any, inverses: Any) -> None:
-    for row in range(first, last):
-        total = 0.0
-        for entry in range(crow[row], crow[row + 1]):
-            total += of_column[col[entry]]
-        inverses[row] = 1 / total
-
-
-@compiled
-def _multiply(first: int, last: int, crow: Any, col: Any, of_row: Any, of_column: Any, values: Any) -> None:
-    for row in range(first, last):
-        for entry in range(crow[row], crow[row + 1]):
-            values[entry] = of_row[row] * of_column[col[entry]]
+    return Adjacency(torch.from_numpy(crow), torch.from_numpy(col), undirected=True), graph_of_node
 
 
 class BlockDiagonal:
@@ -214,7 +134,7 @@ class BlockDiagonal:
         self.adjacency = adjacency
         self.bounds = bounds
         self.lengths = adjacency.crow.diff()
-        self.transpose_lengths = adjacency.transpose_crow.diff()
+        self.transpose_lengths = adjacency.transpose.crow.diff()
 
     def take(self, graphs: Tensor) -> tuple[Adjacency, Tensor, Tensor]:
         """The adjacency of some graphs, in this order; the rows of their nodes; and the graph of each node."""
@@ -227,11 +147,13 @@ class BlockDiagonal:
         entry_counts = whole.crow[last].long() - first_entry
         entries, entry_shift = _ranges(first_entry, entry_counts)
         node_shift = shift.repeat_interleave(entry_counts).int()
-        adjacency = Adjacency(
-            _pointers(self.lengths[nodes]), whole.col[entries] + node_shift, whole.weights[entries],
-            _pointers(self.transpose_lengths[nodes]), whole.transpose_col[entries] + node_shift,
-            whole.transpose_order[entries] + entry_shift.repeat_interleave(entry_counts).int(),
+        transpose = Transpose(
+            _pointers(self.transpose_lengths[nodes]), whole.transpose.col[entries] + node_shift,
+            whole.transpose.order[entries] + entry_shift.repeat_interleave(entry_counts).int(),
         )  # fmt: skip
+        adjacency = Adjacency(
+            _pointers(self.lengths[nodes]), whole.col[entries] + node_shift, whole.weights[entries], transpose
+        )
         return adjacency, nodes, torch.arange(len(graphs)).repeat_interleave(counts)
 
 

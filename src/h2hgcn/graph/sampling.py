@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
@@ -14,61 +14,64 @@ from torch_geometric.data import Data
 from torch_geometric.sampler import BaseSampler, EdgeSamplerInput, NegativeSampling, NodeSamplerInput, SamplerOutput
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
-from h2hgcn.graph.adjacency import Adjacency, NeighborWeights, check_neighbor_weights
-from h2hgcn.graph.large import RenumberedAdjacency
-from h2hgcn.kernels.csr import divide_by_row_sums, transpose_pattern
+from h2hgcn.graph.adjacency import Adjacency, Kind, NeighborWeights, check_neighbor_weights
+from h2hgcn.kernels.csr import divided_by_row_sums
 from h2hgcn.kernels.sampling import Sample, sample_neighbors
 
 
-@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class SampledAdjacency(Adjacency):
-    """Rows of an adjacency with a part of their neighbours, as drawn at the last hop; ``steps`` has those of all hops.
+    """Rows of an adjacency with a part of their neighbours, as drawn at a hop; ``layer_graphs`` has those of all hops.
 
     Weights are those of the ``whole``, by its degrees, times ``scale``: their sums over what was drawn are unbiased
     estimates of the sums over all neighbours. Nodes that were reached by the last hop have their self-loop alone.
     """
 
-    whole: Adjacency
-    entries: Tensor
-    scale: Tensor
-    sample: Sample
+    def __init__(self, whole: Adjacency, sample: Sample, hop: int) -> None:
+        block, rim = sample.blocks[hop], np.arange(sample.sizes[hop], sample.sizes[hop + 1], dtype=np.int32)
+        loops = whole.loop_entries.numpy()[sample.nodes[sample.sizes[hop] : sample.sizes[hop + 1]]]
+        after = block.crow[-1] + np.arange(1, len(rim) + 1, dtype=np.int32)
+        crow, col = np.concatenate([block.crow, after]), np.concatenate([block.col, rim])
+        super().__init__(torch.from_numpy(crow), torch.from_numpy(col))
+        self.whole = whole
+        self.sample = sample
+        self.entries = np.concatenate([block.entries, loops])
+        self.scale = torch.from_numpy(np.concatenate([block.scale, np.ones(len(rim), np.float32)]))
 
-    def to(self, device: torch.device | str) -> Adjacency:
-        if torch.device(device) == self.device:
-            return self
-        return _of_hop(self.whole, self.sample, len(self.sample.blocks) - 1, torch.device(device))
+    @cached_property
+    def _default_weights(self) -> Tensor:
+        scale = self.scale.to(torch.float64)
+        return scale if self.whole.unweighted else self._drawn(self.whole.weights) * scale
 
     @property
     def nodes(self) -> Tensor:
         """The nodes that the rows stand for, the seeds first: those of the graph as it was given, if ``whole`` is
-        renumbered.
+        reordered.
         """
         rows = torch.from_numpy(self.sample.nodes[: self.num_nodes])
-        return self.whole.nodes[rows] if isinstance(self.whole, RenumberedAdjacency) else rows
+        return rows if self.whole.nodes is None else self.whole.nodes[rows]
 
-    def steps(self, count: int) -> list[Adjacency]:
+    def layer_graphs(self, count: int) -> list[Adjacency]:
         """What each of ``count`` layers needs: the fewer layers come after it, the fewer hops."""
         last = len(self.sample.blocks) - 1
         return [
-            self if hop >= last else _of_hop(self.whole, self.sample, hop, self.device)
+            self if hop >= last else SampledAdjacency(self.whole, self.sample, hop).to(self.device)
             for hop in reversed(range(count))
         ]
 
-    def unbiased(self, kind: str, dtype: torch.dtype) -> Tensor:
+    def unbiased(self, kind: Kind, dtype: torch.dtype) -> Tensor:
         """Weights of the whole, times ``scale``."""
-        values = self.whole.kept_matrix(kind, dtype).values
-        return values.index_select(0, self.entries).to(self.device).mul_(self.scale)
+        return self._drawn(self.whole.matrix(kind, dtype).values).mul_(self.scale)
 
-    def values(self, kind: str, dtype: torch.dtype) -> Tensor:
+    def values(self, kind: Kind, dtype: torch.dtype) -> Tensor:
         """``unbiased`` weights; those of midpoints are divided by their sum, to which a midpoint is indifferent, but
         the bound under its root is not.
         """
         values = self.unbiased(kind, dtype)
-        if kind not in get_args(NeighborWeights):
-            return values
-        if values.is_cpu:
-            return divide_by_row_sums(self.crow, values)
-        return values / self._row_sums(values).repeat_interleave(self.crow.diff())
+        return divided_by_row_sums(self.crow, values) if kind in get_args(NeighborWeights) else values
+
+    def _drawn(self, values: Tensor) -> Tensor:
+        """Those of the whole's entries that were drawn."""
+        return values.index_select(0, torch.from_numpy(self.entries)).to(self.device)
 
 
 def sample_adjacency(whole: Adjacency, seeds: Any, fanout: Sequence[int], seed: int) -> SampledAdjacency:
@@ -78,31 +81,12 @@ def sample_adjacency(whole: Adjacency, seeds: Any, fanout: Sequence[int], seed: 
     ``whole`` is on the CPU; ``seeds`` are different nodes, the first of the result's.
     """
     sample = sample_neighbors(*sampled_arrays(whole), np.asarray(seeds, np.int64), fanout, seed)
-    return _of_hop(whole, sample, len(fanout) - 1, whole.device)
+    return SampledAdjacency(whole, sample, len(fanout) - 1)
 
 
 def sampled_arrays(whole: Adjacency) -> tuple[Any, Any, Any]:
     """What ``sample_neighbors`` draws from: rows, columns and self-loops."""
     return whole.crow.numpy(), whole.col.numpy(), whole.loop_entries.numpy()
-
-
-def _of_hop(whole: Adjacency, sample: Sample, hop: int, device: torch.device) -> SampledAdjacency:
-    """The rows drawn at a hop, and self-loops of the nodes that they reached."""
-    block, rim = sample.blocks[hop], np.arange(sample.sizes[hop], sample.sizes[hop + 1], dtype=np.int32)
-    loops = whole.loop_entries.numpy()[sample.nodes[sample.sizes[hop] : sample.sizes[hop + 1]]]
-    after = block.crow[-1] + np.arange(1, len(rim) + 1, dtype=np.int32)
-    crow = torch.from_numpy(np.concatenate([block.crow, after]))
-    col = torch.from_numpy(np.concatenate([block.col, rim]))
-    entries = torch.from_numpy(np.concatenate([block.entries, loops]))
-    scale = torch.from_numpy(np.concatenate([block.scale, np.ones(len(rim), np.float32)]))
-    transpose_crow, transpose_col, order = (part.to(device) for part in transpose_pattern(crow, col))
-    weights = scale.to(whole.weights.dtype)
-    if not whole.unweighted:
-        weights = whole.weights.index_select(0, entries) * weights
-    return SampledAdjacency(
-        crow.to(device), col.to(device), weights.to(device),
-        transpose_crow, transpose_col, order, whole=whole, entries=entries, scale=scale.to(device), sample=sample,
-    )  # fmt: skip
 
 
 class AdjacencySampler(BaseSampler):  # type: ignore[misc]  # PyG is not annotated

@@ -1,21 +1,22 @@
 """Sparse matrices in CSR form: products, row sums, and edges as sorted entries."""
 
 import warnings
-from collections.abc import Sequence
-from functools import cached_property
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch_geometric.utils import coalesce
 
 from h2hgcn.geometry.numerics import full_precision
 from h2hgcn.jit import compiled, inlined, run_on_rows
+from h2hgcn.kernels import is_transformed, is_wrapped, use_kernel
 
 
-class _Parts(NamedTuple):
+class SparseMatrix(NamedTuple):
+    """A matrix in CSR form and its transpose."""
+
     crow: Tensor
     col: Tensor
     values: Tensor
@@ -23,19 +24,8 @@ class _Parts(NamedTuple):
     transpose_col: Tensor
     transpose_values: Tensor
 
-
-class SparseMatrix(_Parts):
-    """A matrix in CSR form and its transpose, as plain tensors."""
-
-    @cached_property
-    def arrays(self) -> tuple[Any, ...]:
-        """The same memory as NumPy arrays, which compiled loops take; on the CPU."""
-        return tuple(part.detach().contiguous().numpy() for part in self)
-
-
-def is_differentiated(x: Tensor) -> bool:
-    """Whether somebody wants derivatives by ``x``, backward or forward; compiled loops know of neither."""
-    return x.requires_grad or forward_ad.unpack_dual(x).tangent is not None
+    def to(self, dtype: torch.dtype) -> "SparseMatrix":
+        return self._replace(values=self.values.to(dtype), transpose_values=self.transpose_values.to(dtype))
 
 
 def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
@@ -44,25 +34,30 @@ def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
 
 
-def transpose_pattern(crow: Tensor, col: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Row pointers and columns of the transpose of a square matrix, and which entry each of its entries was.
+def transpose_pattern(crow: Tensor, col: Tensor, num_columns: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Row pointers and columns of the transpose of a matrix, square by default, and which entry each entry was.
 
     The loop counts where PyTorch would sort, and begins at once, which for small matrices SciPy's does not.
     """
-    pointers, columns = crow.cpu().numpy(), col.cpu().numpy()
-    parts = _counted(pointers, columns), np.empty_like(columns), np.empty_like(columns)
-    run_on_rows(_transpose, (len(pointers) - 1, 1 + len(columns) // len(pointers)), pointers, columns, *parts)
-    transpose_crow, transpose_col, order = (torch.from_numpy(part).to(crow.device) for part in parts)
-    return transpose_crow, transpose_col, order
+    num_columns = len(crow) - 1 if num_columns is None else num_columns
+    if not crow.is_cpu or is_wrapped(crow):
+        sorted_columns, order = torch.sort(col, stable=True)
+        rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
+        return row_pointers(sorted_columns, num_columns), rows[order].int(), order.int()
+    pointers, columns = crow.numpy(), col.numpy()
+    parts = _counted(num_columns, columns), np.empty_like(columns), np.empty_like(columns)
+    run_on_rows(_transpose, (num_columns, 1 + len(columns) // max(num_columns, 1)), pointers, columns, *parts)
+    transpose_crow, transpose_col, entries = (torch.from_numpy(part) for part in parts)
+    return transpose_crow, transpose_col, entries
 
 
 @compiled
-def _counted(crow: Any, col: Any) -> Any:
+def _counted(num_columns: int, col: Any) -> Any:
     """Row pointers of the transpose."""
-    pointers = np.zeros(len(crow), np.int32)
+    pointers = np.zeros(num_columns + 1, np.int32)
     for entry in range(len(col)):
         pointers[col[entry] + 1] += 1
-    for row in range(len(crow) - 1):
+    for row in range(num_columns):
         pointers[row + 1] += pointers[row]
     return pointers
 
@@ -82,8 +77,9 @@ def _transpose(first: int, last: int, crow: Any, col: Any, pointers: Any, rows: 
 
 def row_sums(crow: Tensor, values: Tensor) -> Tensor:
     """The sum of each row; in a loop on the CPU, where PyTorch would first list the row of each entry."""
-    if not values.is_cpu or is_differentiated(values):
-        return values.new_zeros(len(crow) - 1).index_add(0, torch.repeat_interleave(crow.diff()), values)
+    if values.requires_grad or not use_kernel(values):
+        rows = torch.repeat_interleave(crow.diff(), output_size=len(values))
+        return values.new_zeros(len(crow) - 1).index_add(0, rows, values)
     sums = values.new_empty(len(crow) - 1)
     shape = (len(sums), 1 + len(values) // max(len(sums), 1))
     run_on_rows(_add_rows, shape, crow.numpy(), values.detach().numpy(), sums.numpy())
@@ -99,21 +95,22 @@ def _add_rows(first: int, last: int, crow: Any, values: Any, sums: Any) -> None:
         sums[i] = total
 
 
-def divide_by_row_sums(crow: Tensor, values: Tensor) -> Tensor:
-    """Divides the entries of each row by their sum, in place; on the CPU."""
+def divided_by_row_sums(crow: Tensor, values: Tensor) -> Tensor:
+    """The entries of each row divided by their sum."""
+    if values.requires_grad or not use_kernel(values):
+        return values / torch.repeat_interleave(row_sums(crow, values), crow.diff(), output_size=len(values))
+    values = values.clone()
     run_on_rows(_divide_rows, (len(crow) - 1, 1 + len(values) // max(len(crow) - 1, 1)), crow.numpy(), values.numpy())
     return values
 
 
-def row_shares(crow: Tensor, col: Tensor, weights: Tensor, by_degrees: bool) -> Tensor:
-    """Weights divided by the sum of their row, and before that, if ``by_degrees``, by the root of the sum of the row of
-    their column; on the CPU.
-    """
-    shares = weights.detach().clone()
-    if by_degrees:
-        scale = 1 / row_sums(crow, weights.detach()).sqrt()
-        run_on_rows(_scale_columns, (len(col), 1), col.numpy(), scale.numpy(), shares.numpy())
-    return divide_by_row_sums(crow, shares)
+def scaled_columns(col: Tensor, scale: Tensor, values: Tensor) -> Tensor:
+    """The entries times a number of their column."""
+    if values.requires_grad or not use_kernel(values):
+        return values * scale[col]
+    values = values.clone()
+    run_on_rows(_scale_columns, (len(col), 1), col.numpy(), scale.numpy(), values.numpy())
+    return values
 
 
 @compiled
@@ -142,54 +139,25 @@ _library.define("csr_matmul(Tensor crow, Tensor col, Tensor values, Tensor dense
 # (benchmarks/sparse_products.py).
 _HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines
 
-# What loops are compiled for.
-_LOOPED = (torch.float32, torch.float64)
-
 
 def csr_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
-    """What ``csr_matmul`` does, for those that nobody traces: the way through PyTorch's dispatcher takes time."""
-    if _HAS_FBGEMM and dense.dtype == torch.float32 and dense.dim() == 2 and dense.is_cpu and dense.numel():
+    """What ``csr_matmul`` does, where nobody traces: the way through PyTorch's dispatcher takes time."""
+    if dense.dim() == 1:
+        return csr_product(crow, col, values, dense.unsqueeze(1)).squeeze(1)
+    if _HAS_FBGEMM and dense.dtype == torch.float32 and dense.is_cpu and dense.numel():
         return torch._embedding_bag_forward_only(dense.contiguous(), col, crow, False, 0, False, values, True)[0]
-    if dense.dim() == 1 and dense.is_cpu and dense.dtype in _LOOPED:
-        return _vector_product(crow, col, values, dense)
+    _hush_csr()
     matrix = torch.sparse_csr_tensor(crow, col, values, (len(crow) - 1, len(dense)), check_invariants=False)
     with full_precision(dense):
         return matrix @ dense
 
 
-def _vector_product(crow: Tensor, col: Tensor, values: Tensor, vector: Tensor) -> Tensor:
-    """A tensor of PyTorch's CSR kind costs more to make than to multiply where the vector is short."""
-    sums = torch.empty(len(crow) - 1, dtype=vector.dtype)
-    _sum_in_loop([x.detach().contiguous().numpy() for x in (crow, col, values)], vector, sums)
-    return sums
-
-
-def vector_product(
-    matrix: SparseMatrix, vector: Tensor, *, transposed: bool = False, out: Tensor | None = None
-) -> Tensor:
-    """``csr_product`` with a matrix that is kept, whose arrays are at hand."""
-    if not vector.is_cpu:
-        crow, col, values = matrix[3:] if transposed else matrix[:3]
-        product = csr_product(crow, col, values, vector)
-        return product if out is None else out.copy_(product)
-    arrays = matrix.arrays[3:] if transposed else matrix.arrays[:3]
-    sums = vector.new_empty(len(arrays[0]) - 1) if out is None else out
-    _sum_in_loop(arrays, vector, sums)
-    return sums
-
-
-def _sum_in_loop(matrix: Sequence[Any], vector: Tensor, sums: Tensor) -> None:
-    arrays = vector.detach().contiguous().numpy(), sums.numpy()
-    run_on_rows(_sum_rows, (sums.shape[0], 1 + len(matrix[1]) // max(sums.shape[0], 1)), *matrix, *arrays)
-
-
-@compiled
-def _sum_rows(first: int, last: int, crow: Any, col: Any, values: Any, vector: Any, sums: Any) -> None:
-    for i in range(first, last):
-        total = 0.0
-        for entry in range(crow[i], crow[i + 1]):
-            total += np.float64(values[entry]) * np.float64(vector[col[entry]])
-        sums[i] = total
+@cache
+def _hush_csr() -> None:
+    """PyTorch says once in a process that CSR tensors are in beta, on which users cannot act."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
 
 
 def _csr_matmul_shape(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
@@ -199,20 +167,26 @@ def _csr_matmul_shape(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) 
 _library.impl("csr_matmul", csr_product, "CompositeExplicitAutograd")
 torch.library.register_fake("h2hgcn::csr_matmul", _csr_matmul_shape, lib=_library)
 
-with warnings.catch_warnings():  # PyTorch says once in a process that CSR is in beta; its users cannot act on that
-    warnings.simplefilter("ignore")
-    torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
-
 csr_matmul = torch.ops.h2hgcn.csr_matmul
 
 
 def sparse_matmul(matrix: SparseMatrix, dense: Tensor) -> Tensor:
-    """``matrix @ dense`` for a vector or a matrix, with gradients to ``dense`` and to the values."""
+    """``matrix @ dense`` for a vector or a matrix, with gradients to ``dense`` and the values."""
     crow, col, values, transpose_crow, transpose_col, transpose_values = matrix
+    dense = dense.to(values.dtype)  # autocast may have lowered it
+    if is_transformed():
+        return _gathered_product(crow, col, values, dense)
     product: Tensor = _SparseProduct.apply(  # type: ignore[no-untyped-call]
         values, dense, crow, col, transpose_values, transpose_crow, transpose_col
     )
     return product
+
+
+def _gathered_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
+    """The product by gather and scatter, which ``torch.func`` knows: ten times slower."""
+    rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
+    terms = dense[col] * (values if dense.dim() == 1 else values.unsqueeze(1))
+    return terms.new_zeros(len(crow) - 1, *dense.shape[1:]).index_add(0, rows, terms)
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -236,7 +210,7 @@ class _SparseProduct(torch.autograd.Function):
         values, dense, crow, col, transpose_values, transpose_crow, transpose_col = ctx.saved_tensors
         grad_values = grad_dense = None
         if ctx.needs_input_grad[0]:
-            rows = torch.repeat_interleave(crow.diff())
+            rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
             products = grad[rows] * dense[col]
             grad_values = products.sum(-1) if dense.dim() == 2 else products
         if ctx.needs_input_grad[1]:
@@ -255,7 +229,7 @@ def sorted_entries(rows: Tensor, columns: Tensor, weights: Tensor, size: int) ->
 
     Weights of repeated entries are added up; a node without a self-loop gets one of weight 1.
     """
-    if not rows.is_cpu or is_differentiated(weights):
+    if weights.requires_grad or not use_kernel(weights):
         return _by_sorting(rows, columns, weights, size)
     row, column, weight = (part.contiguous().numpy() for part in (rows, columns, weights))
     crow, col, sums = _arranged(row, column, weight, size)

@@ -1,39 +1,42 @@
-"""Squared distances of pairs of rows of one set of points, without gathering the rows.
+"""Distances on the hyperboloid: of pairs of rows, which are not gathered, and of all pairs of two sets."""
 
-The form is that of ``polar.py``, whose letters these are. The two rows of a pair are read where they lie, and their
-gradients added where they belong: gathered copies of both would cost more than the geometry. Norms are taken once for a
-point, not for every pair."""
-
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from h2hgcn.geometry import lorentz
-from h2hgcn.geometry.numerics import floored_reciprocal
-from h2hgcn.jit import compiled, inlined, prefetch_row, run_on_rows
+from h2hgcn.geometry.numerics import CHORD_TOLERANCE, GRADIENT_TOLERANCE, INNER_PRODUCT_STEPS, full_precision
+from h2hgcn.jit import compiled, inlined, run_on_rows
+from h2hgcn.kernels import second_gradients, use_kernel
 
-# What the loops are compiled for.
-_LOOPED = (torch.float32, torch.float64)
+# Pairs that a thread measures at once: what is written in passing stays in cache.
+_PAIRS = 1 << 15
 
-# Rows are asked for this many pairs before they are read, unless all points are so few bytes that they stay in cache.
-_AHEAD = 8
-_CACHED = 2 << 20
 
-# Pairs that are measured at once by a thread: what is written in passing stays in cache.
-_BLOCK = 1 << 15
+def squared_distance(x: Tensor, y: Tensor) -> Tensor:
+    """``lorentz.squared_distance``; of two sets of as many points ``(k, dim + 1)`` by the kernel."""
+    if x.dim() != 2 or x.shape != y.shape or x.dtype != y.dtype or not use_kernel(x, y):
+        return lorentz.squared_distance(x, y)
+    return squared_distances_of_rows(torch.cat([x, y]), torch.arange(2 * len(x)).view(2, -1).T)
 
 
 def squared_distances_of_rows(points: Tensor, pairs: Tensor) -> Tensor:
-    """``lorentz.squared_distance`` between rows of ``points (n, dim + 1)``, named by ``pairs (k, 2)``."""
-    if not points.is_cpu or points.dtype not in _LOOPED or torch.compiler.is_compiling():
+    """``lorentz.squared_distance`` between rows of ``points (n, dim + 1)``, named by ``pairs (k, 2)``.
+
+    The kernel reads the two rows of a pair where they lie, and adds their gradients where they belong: gathered copies
+    would cost more than the geometry.
+    """
+    if not use_kernel(points):
         return _gathered(points, pairs)
     if not torch.is_grad_enabled():
-        if 2 * len(pairs) < len(points):  # norms of a few points instead of all
-            points, pairs = _only_named(points, pairs)
-        return _measured(points, pairs, differentiated=False).square
-    distances: Tensor = _LinkDistances.apply(points, pairs)  # type: ignore[no-untyped-call]
+        if 2 * len(pairs) < len(points):  # times of a few points instead of all
+            _check_rows(pairs, len(points))
+            points = points.index_select(0, pairs.reshape(-1))
+            pairs = torch.arange(len(points)).view(-1, 2)
+        return _measured_pairs(points, pairs, differentiated=False)[1]
+    distances: Tensor = _PairDistances.apply(points, pairs)  # type: ignore[no-untyped-call]
     return distances
 
 
@@ -42,69 +45,48 @@ def _gathered(points: Tensor, pairs: Tensor) -> Tensor:
     return lorentz.squared_distance(points.index_select(0, first), points.index_select(0, second))
 
 
-def _only_named(points: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
-    """The two rows of each pair one after the other, and the pairs of their new places."""
-    _check_rows(pairs.contiguous().numpy(), len(points))
-    named = points.index_select(0, pairs.reshape(-1))
-    return named, torch.arange(len(named)).view(-1, 2)
-
-
-class _Measured(NamedTuple):
-    """Norms of all points, in float64, squared distances of pairs, and ``2 distance / sinh(distance)``, if it is
-    wanted.
-    """
-
-    norm: Tensor
-    square: Tensor
-    stretch: Tensor
-
-
-def _measured(points: Tensor, pairs: Tensor, differentiated: bool) -> _Measured:
+def _measured_pairs(points: Tensor, pairs: Tensor, differentiated: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Times of all points, in float64; squared distances of pairs; and ``2 distance / sinh(distance)`` if wanted."""
+    _check_rows(pairs, len(points))
     rows, ends = points.detach().contiguous().numpy(), pairs.contiguous().numpy()
-    _check_rows(ends, len(rows))
-    norm = torch.empty(len(rows), dtype=torch.float64)
-    run_on_rows(_norms, rows.shape, rows, norm.numpy())
+    times = torch.empty(len(rows), dtype=torch.float64)
+    run_on_rows(_times, rows.shape, rows, times.numpy())
     square = points.new_empty(len(ends))
     stretch = points.new_empty(len(ends) if differentiated else 0)
-    block, ahead = _BLOCK * torch.get_num_threads(), _ahead(points)
+    block = _PAIRS * torch.get_num_threads()
     for first in range(0, len(ends), block):
         part = slice(first, first + block)
         chord = torch.empty(len(ends[part]), dtype=torch.float64)
-        run_on_rows(_chords, (len(chord), rows.shape[1]), rows, ends[part], norm.numpy(), chord.numpy(), ahead)
+        run_on_rows(_chords, (len(chord), rows.shape[1]), rows, ends[part], times.numpy(), chord.numpy())
         sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
         distance = torch.add(sinh, chord, alpha=0.5).log1p_()
         if differentiated:
-            stretch[part] = floored_reciprocal(sinh).mul_(2).mul_(distance)
+            stretch[part] = sinh.clamp_min_(torch.finfo(sinh.dtype).tiny).reciprocal_().mul_(2).mul_(distance)
         square[part] = distance.square_()
-    return _Measured(norm, square, stretch)
+    return times, square, stretch
 
 
-class _LinkDistances(torch.autograd.Function):
+class _PairDistances(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, points: Tensor, pairs: Tensor) -> Tensor:
-        norm, square, stretch = _measured(points, pairs, differentiated=True)
-        ctx.save_for_backward(points, pairs, norm, stretch)
+        times, square, stretch = _measured_pairs(points, pairs, differentiated=True)
+        ctx.save_for_backward(points, pairs, times, stretch)
         return square
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        points, pairs, norm, stretch = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody asks for second derivatives
-            alias = points.view_as(points)
-            return torch.autograd.grad(_gathered(alias, pairs), alias, grad, create_graph=True)[0], None
+        points, pairs, times, stretch = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return second_gradients(lambda x: _gathered(x, pairs), (points,), grad)[0], None
         gradient = torch.zeros_like(points, memory_format=torch.contiguous_format)
-        arrays = (points.detach().contiguous(), pairs.contiguous(), norm, stretch, grad.contiguous(), gradient)
-        run_on_rows(_add_gradients, points.shape, *(x.numpy() for x in arrays), _ahead(points))
+        arrays = (points.detach().contiguous(), pairs.contiguous(), times, stretch, grad.contiguous(), gradient)
+        run_on_rows(_add_gradients, points.shape, *(x.numpy() for x in arrays))
         return gradient, None
 
 
-def _ahead(points: Tensor) -> int:
-    return _AHEAD if points.nbytes > _CACHED else 0
-
-
-def _check_rows(pairs: Any, size: int) -> None:
-    """The loops do not look."""
-    lowest, highest = _bounds(pairs)
+def _check_rows(pairs: Tensor, size: int) -> None:
+    """The loops do not check bounds."""
+    lowest, highest = _bounds(pairs.contiguous().numpy())
     if lowest < 0 or highest >= size:
         raise IndexError(f"pairs name the rows {lowest} to {highest}, but there are {size} points")
 
@@ -120,60 +102,48 @@ def _bounds(pairs: Any) -> tuple[int, int]:
 
 
 @compiled
-def _norms(first: int, last: int, points: Any, norm: Any) -> None:
+def _times(first: int, last: int, points: Any, times: Any) -> None:
     for i in range(first, last):
         row = points[i, 1:]
-        square = 0.0
+        square = 1.0
         for k in range(len(row)):
             square += np.float64(row[k]) * np.float64(row[k])
-        norm[i] = np.sqrt(square)
+        times[i] = np.sqrt(square)
 
 
 @compiled
-def _chords(first: int, last: int, points: Any, pairs: Any, norm: Any, chord: Any, ahead: int) -> None:
+def _chords(first: int, last: int, points: Any, pairs: Any, times: Any, chord: Any) -> None:
+    """The formula of ``lorentz.squared_chord``."""
     for p in range(first, last):
-        if ahead:
-            soon = min(p + ahead, last - 1)
-            prefetch_row(points, pairs[soon, 0])
-            prefetch_row(points, pairs[soon, 1])
         x, y = points[pairs[p, 0], 1:], points[pairs[p, 1], 1:]
-        norm_x, norm_y = norm[pairs[p, 0]], norm[pairs[p, 1]]
-        crossed = norm_x * np.sqrt(1 + norm_y * norm_y) + norm_y * np.sqrt(1 + norm_x * norm_x)
-        if crossed == 0:
-            chord[p] = 0.0
-            continue
+        time_x, time_y = times[pairs[p, 0]], times[pairs[p, 1]]
         # equal points have a ratio of exactly 1, which no division by a reciprocal promises
-        ratio = 1.0 if norm_x == norm_y else (norm_x / norm_y if norm_y > 0 else 0.0)
+        ratio = 1.0 if time_x == time_y else time_x / time_y
         separation = 0.0
         for k in range(len(x)):
             difference = np.float64(x[k]) - ratio * np.float64(y[k])
             separation += difference * difference
-        sinh = (norm_x - norm_y) * (norm_x + norm_y) / crossed
-        radial = 2 * sinh * sinh / (1 + np.sqrt(1 + sinh * sinh))
-        chord[p] = radial + (separation * norm_y / norm_x if norm_x > 0 else 0.0)
+        chord[p] = separation / ratio + (time_x - time_y) * (time_x - time_y) / (time_x * time_y)
 
 
 @compiled
 def _add_gradients(
-    first: int, last: int, points: Any, pairs: Any, norm: Any, stretch: Any, grad: Any, gradient: Any, ahead: int
+    first: int, last: int, points: Any, pairs: Any, times: Any, stretch: Any, grad: Any, gradient: Any
 ) -> None:
     """Adds to the rows from ``first`` to ``last``, in the order of pairs, so that the number of threads, each of which
-    has rows of its own, changes nothing. A pair whose rows belong to two threads is worked out by both.
+    has rows of its own, changes nothing. A pair whose rows belong to two threads is computed by both.
 
-    Differences are taken in float64, and added up in the points' own precision, of which twice as many fit in an
+    Differences are taken in float64 and added up in the points' own precision, of which twice as many fit in an
     instruction.
     """
     change = np.empty(points.shape[1] - 1, points.dtype)
     for p in range(len(pairs)):
-        if ahead:
-            soon = min(p + ahead, len(pairs) - 1)
-            _prefetch_pair(points, gradient, pairs[soon, 0], pairs[soon, 1], first, last)
         i, j = pairs[p, 0], pairs[p, 1]
         add_to_i, add_to_j = first <= i < last, first <= j < last
         if not (add_to_i or add_to_j):
             continue
         x, y = points[i, 1:], points[j, 1:]
-        ratio = np.sqrt((1 + norm[j] * norm[j]) / (1 + norm[i] * norm[i]))
+        ratio = times[j] / times[i]
         scale = np.float64(stretch[p]) * grad[p]
         for k in range(len(change)):
             change[k] = (ratio * np.float64(x[k]) - np.float64(y[k])) * scale
@@ -188,13 +158,202 @@ def _add_gradients(
                 grad_y[k] -= change[k] * inverse
 
 
+# Float64 numbers of a block: a megabyte. Smaller ones cost more to begin than they save.
+_BLOCK_ELEMENTS = 1 << 17
+
+# A chord of its own costs as much as some ten by a product in float64: with more of them the product is the better way.
+_SHARE_OF_SINGLES = 0.05
+
+# The rounding of ``t t' - s·s'`` in float64, relative to ``t t'``.
+_ROUNDING = INNER_PRODUCT_STEPS * torch.finfo(torch.float64).eps
+
+
+def pairwise_distance(points: Tensor, others: Tensor) -> Tensor:
+    """``lorentz.pairwise_distance``; of points ``(n, dim + 1)`` and ``(m, dim + 1)`` by the kernel.
+
+    Float32 products serve where they know the chord, and float64 ones elsewhere.
+    """
+    if points.dim() != 2 or others.dim() != 2 or points.dtype != others.dtype or not use_kernel(points, others):
+        return lorentz.pairwise_distance(points, others)
+    lorentz.check_pair(points, others)
+    with full_precision(points):
+        if not torch.is_grad_enabled():
+            return _measured(points, others, with_slopes=False)[0]
+        distances: Tensor = _AllDistances.apply(points, others)  # type: ignore[no-untyped-call]
+        return distances
+
+
+def _measured(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor, Tensor | None, float]:
+    """Distances, twice their slopes in the chord if these are wanted, and the largest ``t t'``."""
+    largest = _largest_time(points) * _largest_time(others)
+    # the square of exp(distance), which is at most 4 t t', must not overflow
+    dtype = points.dtype if (4 * largest) ** 2 < torch.finfo(points.dtype).max else torch.float64
+    if dtype == torch.float32:
+        known = _measured_in_float32(points, others, with_slopes)
+        if known is not None:
+            return *known, largest
+    mirrored = _lifted(others, torch.float64)
+    mirrored[:, 1:].neg_()
+    growth = points.new_empty(len(points), len(others), dtype=dtype)
+    slopes = torch.empty_like(growth) if with_slopes else None
+    for block in _blocks(len(points), len(others)):
+        lifted = _lifted(points[block], torch.float64)
+        slope = (growth if slopes is None else slopes)[block].numpy()
+        product = (lifted @ mirrored.mT).numpy()
+        _grow(product, lifted.numpy(), mirrored.numpy(), growth[block].numpy(), slope, _ROUNDING, with_slopes)
+    return growth.log1p_().to(points.dtype), slopes, largest
+
+
+def _measured_in_float32(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor, Tensor | None] | None:
+    """Distances and slopes by a product in float32, or None where it knows too few chords."""
+    lifted, mirrored = _lifted(points, points.dtype), _lifted(others, points.dtype)
+    mirrored[:, 1:].neg_()
+    growth = lifted @ mirrored.mT
+    slopes = torch.empty_like(growth) if with_slopes else None
+    # the sum of a product is rounded once for each coordinate, at random
+    noise = torch.finfo(points.dtype).eps * (INNER_PRODUCT_STEPS + points.shape[1] ** 0.5) / CHORD_TOLERANCE
+    singles = int(growth.numel() * _SHARE_OF_SINGLES)
+    slope = (growth if slopes is None else slopes).numpy()
+    known = _grow_known(growth.numpy(), lifted.numpy(), mirrored.numpy(), slope, noise, _ROUNDING, singles, with_slopes)
+    return (growth.log1p_(), slopes) if known else None
+
+
+class _AllDistances(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, points: Tensor, others: Tensor) -> Tensor:
+        distances, slopes, ctx.largest = _measured(points, others, with_slopes=True)
+        ctx.save_for_backward(points, others, slopes)
+        return distances
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        points, others, slopes = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            first, second = second_gradients(lorentz.pairwise_distance, (points, others), grad)
+            return first, second
+        good = ctx.largest * torch.finfo(points.dtype).eps <= GRADIENT_TOLERANCE
+        dtype = points.dtype if good else torch.float64
+        lifted_others = _lifted(others, dtype)
+        grad_points = torch.empty_like(points, memory_format=torch.contiguous_format)
+        pull = torch.zeros_like(lifted_others)
+        whole = [slice(0, len(points))]
+        with full_precision(points):
+            for block in whole if dtype == slopes.dtype else _blocks(len(points), len(others)):
+                lifted = _lifted(points[block], dtype)
+                weights = (grad[block] * slopes[block]).to(dtype)
+                # ∂chord/∂s = 2(t'/t·s - s'), and the same with roles exchanged
+                _set_gradient(grad_points[block], lifted, weights @ lifted_others)
+                pull.addmm_(weights.mT, lifted)
+        grad_others = torch.empty_like(others, memory_format=torch.contiguous_format)
+        _set_gradient(grad_others, lifted_others, pull)
+        return grad_points, grad_others
+
+
+def _lifted(points: Tensor, dtype: torch.dtype) -> Tensor:
+    """A copy of the points in another precision, with their time computed from their space."""
+    lifted = points.new_empty(points.shape, dtype=dtype)
+    run_on_rows(_lift, points.shape, points.detach().contiguous().numpy(), lifted.numpy())
+    return lifted
+
+
+def _largest_time(points: Tensor) -> float:
+    return float(points.detach()[:, 0].numpy().max()) if len(points) else 1.0
+
+
+def _set_gradient(grad: Tensor, points: Tensor, pull: Tensor) -> None:
+    run_on_rows(_pull_back, grad.shape, points.numpy(), pull.numpy(), grad.numpy())
+
+
+def _blocks(rows: int, columns: int) -> list[slice]:
+    size = max(1, _BLOCK_ELEMENTS // max(columns, 1))
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+@compiled
+def _lift(first: int, last: int, points: Any, lifted: Any) -> None:
+    for i in range(first, last):
+        row, new = points[i], lifted[i]
+        square = lifted.dtype.type(1)
+        for k in range(1, len(row)):
+            new[k] = row[k]
+            square += new[k] * new[k]
+        new[0] = np.sqrt(square)
+
+
+@compiled
+def _pull_back(first: int, last: int, points: Any, pull: Any, grad: Any) -> None:
+    """``pull_t/t·s - pull_s``, and 0 for time, which follows from space."""
+    for i in range(first, last):
+        point, pulled, new = points[i], pull[i], grad[i]
+        ratio = pulled[0] / point[0]
+        new[0] = 0
+        for k in range(1, len(new)):
+            new[k] = ratio * point[k] - pulled[k]
+
+
+@compiled
+def _grow(product: Any, lifted: Any, mirrored: Any, growth: Any, slopes: Any, rounding: float, wanted: bool) -> None:
+    """From ``t t' - s·s'`` to ``exp(distance) - 1``, and twice the slopes of the distance in the chord, 0 at 0.
+
+    Only the chord is in float64: roots and quotients of the points' own precision are twice as many at a time.
+    """
+    other_time = np.empty(len(mirrored))
+    for j in range(len(mirrored)):
+        other_time[j] = mirrored[j, 0] * rounding
+    for i in range(product.shape[0]):
+        products, chords, time = product[i], growth[i], lifted[i, 0]
+        for j in range(len(products)):
+            chord = 2 * (products[j] - 1)
+            chords[j] = 0.0 if chord <= time * other_time[j] else chord  # NaN stays NaN
+        _grow_row(chords, slopes[i], wanted)
+
+
+@compiled
+def _grow_known(
+    products: Any, lifted: Any, mirrored: Any, slopes: Any, noise: float, rounding: float, singles: int, wanted: bool
+) -> bool:
+    """The same in place; chords that ``noise`` might spoil are computed again. Whether they were few enough."""
+    kind = products.dtype.type
+    zero, one, two = kind(0), kind(1), kind(2)
+    bounds = mirrored[:, 0] * kind(noise)
+    for i in range(products.shape[0]):
+        chords, point = products[i], lifted[i]
+        spoilt = zero  # a count in the precision of the loop, which keeps it wide
+        for j in range(len(chords)):
+            chords[j] = two * (chords[j] - one)
+            spoilt += zero if chords[j] >= point[0] * bounds[j] else one  # NaN is
+        singles -= int(spoilt)
+        if singles < 0:
+            return False
+        if spoilt:
+            for j in range(len(chords)):
+                if not chords[j] >= point[0] * bounds[j]:
+                    chords[j] = _single_chord(point, mirrored[j], rounding)
+        _grow_row(chords, slopes[i], wanted)
+    return True
+
+
 @inlined
-def _prefetch_pair(points: Any, gradient: Any, i: int, j: int, first: int, last: int) -> None:
-    mine_i, mine_j = first <= i < last, first <= j < last
-    if mine_i or mine_j:
-        prefetch_row(points, i)
-        prefetch_row(points, j)
-    if mine_i:
-        prefetch_row(gradient, i)
-    if mine_j:
-        prefetch_row(gradient, j)
+def _single_chord(point: Any, mirrored: Any, rounding: float) -> float:
+    """The chord of one pair in float64, 0 where it is noise."""
+    square, other_square, product = 1.0, 1.0, 0.0
+    for k in range(1, len(point)):
+        value, other = np.float64(point[k]), np.float64(mirrored[k])
+        square += value * value
+        other_square += other * other
+        product += value * other
+    times = np.sqrt(square * other_square)
+    chord = 2 * (times + product - 1)
+    return 0.0 if chord <= times * rounding else chord  # NaN stays NaN
+
+
+@inlined
+def _grow_row(chords: Any, slopes: Any, wanted: bool) -> None:
+    kind = chords.dtype.type
+    zero, one, half, quarter = kind(0), kind(1), kind(0.5), kind(0.25)
+    if wanted:
+        for j in range(len(chords)):
+            sinh = np.sqrt(chords[j] + quarter * chords[j] * chords[j])
+            slopes[j] = zero if chords[j] == zero else one / sinh
+    for j in range(len(chords)):
+        chords[j] = np.sqrt(chords[j] + quarter * chords[j] * chords[j]) + half * chords[j]

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import global_mean_pool
 
-from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import MAX_LOG_TEMPERATURE
 from h2hgcn.graph.adjacency import holds_integers
-from h2hgcn.kernels.convolution import exp_origin_points
+from h2hgcn.kernels.convolution import exp_origin
+from h2hgcn.kernels.distances import pairwise_distance, squared_distance
 from h2hgcn.layers.h2h_conv import check_width
 
 
@@ -30,7 +30,7 @@ class FermiDiracDecoder(nn.Module):
         r: float = 2.0,
         t: float = 1.0,
         learnable: bool = False,
-        squared_distance: Callable[[Tensor, Tensor], Tensor] = lorentz.squared_distance,
+        squared_distance: Callable[[Tensor, Tensor], Tensor] = squared_distance,
     ) -> None:
         super().__init__()
         if not (math.isfinite(r) and math.isfinite(t) and t > 0):
@@ -113,7 +113,7 @@ class CentroidDistance(nn.Module):
     @property
     def centroids(self) -> Tensor:
         """The centroids as points ``(num_centroids, dim + 1)``."""
-        return exp_origin_points(self.tangents)
+        return exp_origin(self.tangents)
 
     def forward(
         self,
@@ -125,7 +125,7 @@ class CentroidDistance(nn.Module):
     ) -> Tensor:
         """``distance_scale`` is the encoder's, if its curvature is not -1."""
         check_width(points, self.dim)
-        distances = lorentz.pairwise_distance(points, self.centroids.to(points.dtype))
+        distances = pairwise_distance(points, self.centroids.to(points.dtype))
         if isinstance(distance_scale, Tensor) or distance_scale != 1:
             distances = distances * distance_scale
         return distances if batch is None else _mean_over_graphs(distances, batch, num_graphs)

@@ -1,18 +1,28 @@
-"""The hyperbolic-to-hyperbolic graph convolution (Dai et al. 2021, Eq. 10-13)."""
+"""The hyperbolic-to-hyperbolic graph convolution (Dai et al. 2021, Eq. 10-13), from top to bottom: an orthonormal map,
+the Einstein midpoint of a neighbourhood, an activation through the Poincaré ball, and the layer made of them.
+
+Points are rows ``[time, space...]``.
+"""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import geoopt
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from h2hgcn.geometry import lorentz, stiefel
-from h2hgcn.geometry.numerics import full_precision, layer_radius
-from h2hgcn.graph.adjacency import Adjacency, adjacency_of, check_neighbor_weights
-from h2hgcn.kernels.activation import ActivationFunction, BallActivation, resolve_activation
-from h2hgcn.kernels.convolution import convolve, convolve_to_points, exp_origin_parts, midpoint
+from h2hgcn.geometry.numerics import ACTIVATION_TOLERANCE, full_precision, layer_radius
+from h2hgcn.graph.adjacency import adjacency_of, check_neighbor_weights
+from h2hgcn.kernels import convolution as kernels
+from h2hgcn.kernels import is_transformed, use_kernel
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
+
+ActivationFunction = Callable[[Tensor], Tensor]
 
 
 class _Stiefel(geoopt.EuclideanStiefel):  # type: ignore[misc]
@@ -59,35 +69,60 @@ class LorentzLinear(nn.Module):
 
     def forward(self, points: Tensor) -> Tensor:
         check_width(points, self.in_dim)
-        with full_precision(points):
-            return torch.cat([points[..., :1], points[..., 1:] @ self.weight.mT], dim=-1)
+        return rotate(points, self.weight)
 
     def extra_repr(self) -> str:
         return f"{self.in_dim}, {self.out_dim}"
 
 
-def check_dimensions(in_dim: int, out_dim: int) -> None:
-    """Raises unless an orthonormal map from ``in_dim`` to ``out_dim`` exists."""
-    if in_dim < 1:
-        raise ValueError(f"in_dim={in_dim}: a hyperbolic space has at least one dimension")
-    if out_dim < in_dim:
-        raise ValueError(
-            f"out_dim={out_dim} is below in_dim={in_dim}, but orthonormal columns need out_dim ≥ in_dim; reduce the "
-            "dimension before the exponential map, as the Euclidean stem of H2HGCN does"
-        )
+def rotate(points: Tensor, weight: Tensor) -> Tensor:
+    """``[x₀, W x₁..ₙ]`` (Dai et al. 2021, Eq. 10-11) of points ``(..., in + 1)`` and ``weight (out, in)``."""
+    with full_precision(points):
+        space = points[..., 1:] @ weight.to(points.dtype).mT
+    rotated = torch.cat([points[..., :1], space], dim=-1)
+    # columns of a float32 weight are not orthonormal enough to keep the time of far float64 points
+    return rotated if weight.dtype == points.dtype else lorentz.project(rotated)
 
 
-def check_width(points: Tensor, dim: int) -> None:
-    """Raises unless the last axis holds ``[time, space...]`` of ``dim`` dimensions."""
-    if not isinstance(points, Tensor):
-        raise ValueError(f"points are a {type(points).__name__}; pass a tensor")
-    if points.dim() == 0 or points.shape[-1] != dim + 1:
-        raise ValueError(
-            f"points have shape {tuple(points.shape)}, but dimension {dim} needs a last axis of {dim + 1}: "
-            "[time, space...]; map Euclidean features with lorentz.exp_origin first"
-        )
-    if not points.is_floating_point() or points.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"points are {points.dtype}; hyperbolic geometry needs float32 or float64")
+def midpoint(points: Tensor, matrix: SparseMatrix) -> Tensor:
+    """The Einstein midpoint (Dai et al. 2021, Eq. 12) of every node's neighbourhood, a row of ``matrix``.
+
+    The Lorentz factor of a Klein point is its time, and the factor times the point is its space: the midpoint is the
+    weighted sum of points, brought back to the hyperboloid, ``(T, S) / sqrt(T² - |S|²)``.
+    """
+    sums = kernels.neighborhood_sums(points, matrix)
+    return (sums / kernels.lorentz_norm(sums)).to(points.dtype)
+
+
+@dataclass(frozen=True)
+class BallActivation:
+    """An activation in the Poincaré ball (Dai et al. 2021, Eq. 13), with ``|act(b)| ≤ |b|`` in each coordinate, hence
+    from the ball into the ball.
+
+    ``slope`` is set for a leaky ReLU, which commutes with scaling: the slope below 0.
+    """
+
+    name: str
+    function: ActivationFunction
+    slope: float | None = None
+
+    def __call__(self, points: Tensor) -> Tensor:
+        """``1 - |act(b)|² = 2/(1 + time) + Σ(b² - act(b)²)``: no term is negative, so nothing cancels near the
+        boundary.
+        """
+        lifted = 1 + points[..., :1]
+        ball_point = points[..., 1:] / lifted
+        activated = self.function(ball_point)
+        shrinkage = (ball_point - activated) * (ball_point + activated)
+        space = activated * (2 / (2 / lifted + shrinkage.sum(-1, keepdim=True)))
+        return torch.cat([(1 + space.square().sum(-1, keepdim=True)).sqrt(), space], dim=-1)
+
+
+def convolution(points: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation) -> Tensor:
+    """The layer as the paper writes it (Dai et al. 2021, Eq. 11-13)."""
+    rotated = rotate(points, weight)
+    middle = midpoint(rotated, matrix)
+    return activation(middle)
 
 
 class H2HConv(nn.Module):
@@ -140,36 +175,20 @@ class H2HConv(nn.Module):
         largest = _largest_time(points)
         adjacency = adjacency_of(edge_index, edge_weight, len(points))
         if points.dtype == torch.float32 and largest > math.cosh(layer_radius(torch.float32)):
-            wide = lorentz.project(points.double())
-            return lorentz.project(self._convolve(wide, adjacency).to(points.dtype))
-        return self._convolve(points, adjacency)
+            points = lorentz.project(points.double())
+            moved = self.convolve(points, adjacency.matrix(self.neighbor_weights, torch.float64))
+            return lorentz.project(moved.to(torch.float32))
+        return self.convolve(points, adjacency.matrix(self.neighbor_weights, points.dtype))
 
-    def step(self, time: Tensor, space: Tensor, adjacency: Adjacency) -> tuple[Tensor, Tensor]:
-        """The layer on points held as time ``(n)`` and space ``(n, in_dim)``, without checks: for stacks of layers."""
-        with full_precision(space):
-            return convolve(time, space, *self._constants(space.dtype, adjacency))
-
-    def last_step(self, time: Tensor, space: Tensor, adjacency: Adjacency) -> Tensor:
-        """``step`` to whole points ``(n, out_dim + 1)``, for the end of a stack."""
-        with full_precision(space):
-            return convolve_to_points(time, space, *self._constants(space.dtype, adjacency))
-
-    @torch.no_grad()
-    def rows_step(self, time: Tensor, space: Tensor, rows: SparseMatrix) -> tuple[Tensor, Tensor]:
-        """``step`` for some rows of an adjacency's matrix, without gradients: for graphs that are too large at once."""
-        with full_precision(space):
-            return convolve(time, space, self._weight(space.dtype), rows, self.activation)
-
-    def _convolve(self, points: Tensor, adjacency: Adjacency) -> Tensor:
-        time, space = points.split([1, self.in_dim], dim=1)
-        return self.last_step(time.squeeze(1), space, adjacency)
-
-    def _constants(self, dtype: torch.dtype, adjacency: Adjacency) -> tuple[Tensor, SparseMatrix, BallActivation]:
-        return self._weight(dtype), adjacency.matrix(self.neighbor_weights, dtype), self.activation
-
-    def _weight(self, dtype: torch.dtype) -> Tensor:
-        weight = self.linear.weight
-        return weight if weight.dtype == dtype else stiefel.widened(weight).to(dtype)
+    def convolve(self, points: Tensor, matrix: SparseMatrix) -> Tensor:
+        """The convolution of points that are known to be good, for the rows of a matrix of neighbour weights."""
+        weight, slope = self.linear.weight, self.activation.slope
+        reference = partial(convolution, matrix=matrix, activation=self.activation)
+        is_plain = weight.dtype == points.dtype and not matrix.values.requires_grad
+        with full_precision(points):
+            if slope is not None and is_plain and use_kernel(points, weight, matrix.values):
+                return kernels.convolve(points, weight, matrix, slope, reference)  # the same in one go, for speed
+            return reference(points, weight)
 
     def extra_repr(self) -> str:
         kinds = f"activation={self.activation.name!r}, neighbor_weights={self.neighbor_weights!r}"
@@ -179,15 +198,16 @@ class H2HConv(nn.Module):
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # it asks for values
 def _largest_time(points: Tensor) -> float:
     """The largest time of the points, once they are known to be points: finite, and with a time of at least 1."""
-    if not len(points):
+    if not len(points) or is_transformed():
         return 1.0
-    if not bool(points.detach().sum().isfinite()) and not bool(points.isfinite().all()):
+    detached = points.detach()
+    smallest, largest, total = torch.stack([*detached[:, 0].aminmax(), detached.sum()]).tolist()
+    if not math.isfinite(total) and not bool(points.isfinite().all()):
         row = int((~points.isfinite()).any(1).nonzero()[0])
-        raise ValueError(f"points hold NaN or infinity, first in row {row}; mend the features or what made the points")
-    smallest, largest = points[:, 0].detach().aminmax()
+        raise ValueError(f"points hold NaN or infinity, first in row {row}; fix the features or what made the points")
     if smallest < 1 - torch.finfo(points.dtype).eps:
         raise ValueError(
-            f"points have a time coordinate of {smallest.item():g}, but on the hyperboloid it is at least 1; "
+            f"points have a time coordinate of {smallest:g}, but on the hyperboloid it is at least 1; "
             "map Euclidean features with lorentz.exp_origin first"
         )
     return float(largest)
@@ -218,19 +238,16 @@ class VariedConv(H2HConv):
         elif weights == "free":
             self.linear.weight = nn.Parameter(weight.as_subclass(Tensor).clone())
 
-    def step(self, time: Tensor, space: Tensor, adjacency: Adjacency) -> tuple[Tensor, Tensor]:
-        with full_precision(space):
-            weight, matrix, activation = self._constants(space.dtype, adjacency)
-            space = space @ weight.mT
-            if self.weights == "free":
-                time = (1 + space.square().sum(-1)).sqrt()
-            if self.aggregation == "midpoint":
-                return activation(*midpoint(time, space, matrix))
-            vectors = sparse_matmul(matrix, lorentz.log_origin(_joined(time, space)))
-            return activation(*exp_origin_parts(vectors, layer_radius(space.dtype)))
-
-    def last_step(self, time: Tensor, space: Tensor, adjacency: Adjacency) -> Tensor:
-        return _joined(*self.step(time, space, adjacency))
+    def convolve(self, points: Tensor, matrix: SparseMatrix) -> Tensor:
+        if self.weights != "free" and self.aggregation == "midpoint":
+            return super().convolve(points, matrix)
+        rotated = self.linear(points)
+        if self.weights == "free":
+            rotated = lorentz.project(rotated)
+        if self.aggregation == "midpoint":
+            return self.activation(midpoint(rotated, matrix))
+        vectors = sparse_matmul(matrix, lorentz.log_origin(rotated))
+        return self.activation(kernels.exp_origin(vectors, layer_radius(points.dtype)))
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, weights={self.weights!r}, aggregation={self.aggregation!r}"
@@ -243,5 +260,113 @@ def check_variant(weights: str, aggregation: str) -> None:
         raise ValueError(f"aggregation={aggregation!r} is not known; use one of {AGGREGATIONS}")
 
 
-def _joined(time: Tensor, space: Tensor) -> Tensor:
-    return torch.cat([time.unsqueeze(1), space], dim=1)
+def check_dimensions(in_dim: int, out_dim: int) -> None:
+    """Raises unless an orthonormal map from ``in_dim`` to ``out_dim`` exists."""
+    if in_dim < 1:
+        raise ValueError(f"in_dim={in_dim}: a hyperbolic space has at least one dimension")
+    if out_dim < in_dim:
+        raise ValueError(
+            f"out_dim={out_dim} is below in_dim={in_dim}, but orthonormal columns need out_dim ≥ in_dim; reduce the "
+            "dimension before the exponential map, as the Euclidean stem of H2HGCN does"
+        )
+
+
+def check_width(points: Tensor, dim: int) -> None:
+    """Raises unless the last axis holds ``[time, space...]`` of ``dim`` dimensions."""
+    if not isinstance(points, Tensor):
+        raise ValueError(f"points are a {type(points).__name__}; pass a tensor")
+    if points.dim() == 0 or points.shape[-1] != dim + 1:
+        raise ValueError(
+            f"points have shape {tuple(points.shape)}, but dimension {dim} needs a last axis of {dim + 1}: "
+            "[time, space...]; map Euclidean features with lorentz.exp_origin first"
+        )
+    if not points.is_floating_point() or points.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"points are {points.dtype}; hyperbolic geometry needs float32 or float64")
+
+
+_KEEP_THE_BALL: dict[str, ActivationFunction] = {
+    "elu": F.elu,
+    "softsign": F.softsign,
+    "tanh": torch.tanh,
+}
+_POSITIVELY_HOMOGENEOUS = ("identity", "leaky_relu", "relu")
+_SELF_GATED = ("gelu", "hardswish", "mish", "silu", "swish")
+
+# How many points of [-1, 1] a function of the user's own is tried at: a multiple of 3, and odd, so that 0 is among
+# them.
+_PROBES = 2001
+
+
+def resolve_activation(activation: str | ActivationFunction | None, negative_slope: float = 0.01) -> BallActivation:
+    """The activation of that name, or a function checked to keep the ball. None is the identity."""
+    if isinstance(activation, nn.LeakyReLU):
+        negative_slope = activation.negative_slope
+    name = activation if isinstance(activation, str) else _known_name(activation)
+    if name is None:
+        if not callable(activation):
+            raise ValueError(f"activation is a {type(activation).__name__}; pass a name or a function; {_advice()}")
+        return BallActivation(_name(activation), _checked(_name(activation), activation))
+    if name in _SELF_GATED:
+        raise ValueError(
+            f"activation {name!r} is self-gated: inside the unit ball it halves every coordinate, and points collapse "
+            f"to the origin layer by layer; {_advice()}"
+        )
+    if name in _POSITIVELY_HOMOGENEOUS:
+        return _homogeneous(name, negative_slope)
+    if name in _KEEP_THE_BALL:
+        return BallActivation(name, _KEEP_THE_BALL[name])
+    if name == "selu":
+        raise ValueError(f"activation 'selu' leaves the Poincaré ball (it expands by 5 % and more); {_advice()}")
+    raise ValueError(f"activation {name!r} is not known to keep the Poincaré ball; {_advice()}")
+
+
+def _known_name(activation: object) -> str | None:
+    """The name of a function or module of PyTorch's that has a special case here."""
+    if activation is None or isinstance(activation, nn.Identity):
+        return "identity"
+    if activation in (F.relu, torch.relu) or isinstance(activation, nn.ReLU):
+        return "relu"
+    if activation is F.leaky_relu or isinstance(activation, nn.LeakyReLU):
+        return "leaky_relu"
+    if activation in (F.gelu, F.silu, F.mish, F.hardswish):
+        return _name(activation)
+    if isinstance(activation, nn.GELU | nn.SiLU | nn.Mish | nn.Hardswish):
+        return type(activation).__name__.lower()
+    return None
+
+
+def _homogeneous(name: str, negative_slope: float) -> BallActivation:
+    slope = {"identity": 1.0, "relu": 0.0, "leaky_relu": float(negative_slope)}[name]
+    if not -1 <= slope <= 1:
+        raise ValueError(f"negative_slope={slope:g} leaves the Poincaré ball; take one between -1 and 1")
+    return BallActivation(name, partial(F.leaky_relu, negative_slope=slope), slope)
+
+
+def _name(function: object) -> str:
+    return str(getattr(function, "__name__", type(function).__name__)).lower()
+
+
+def _checked(name: str, function: ActivationFunction) -> ActivationFunction:
+    if isinstance(function, nn.Module) and next(function.parameters(), None) is not None:
+        raise ValueError(
+            f"activation {name!r} has learnable parameters, so it cannot be known to stay in the Poincaré ball; "
+            f"{_advice()}"
+        )
+    probe = torch.linspace(-1, 1, _PROBES, dtype=torch.float64)
+    with torch.no_grad():
+        value = function(probe)
+        as_rows = function(probe.reshape(-1, 3))
+    if value.shape != probe.shape or not torch.equal(as_rows, value.reshape(-1, 3)):
+        raise ValueError(f"activation {name!r} mixes coordinates; it must act on each of them alone; {_advice()}")
+    leaves = ~(value.abs() <= probe.abs() * (1 + ACTIVATION_TOLERANCE))
+    if bool(leaves.any()):
+        worst, image = probe[leaves][0].item(), value[leaves][0].item()
+        raise ValueError(
+            f"activation {name!r} leaves the Poincaré ball: it takes {worst:g} to {image:g}, "
+            f"and |act(b)| ≤ |b| must hold; {_advice()}"
+        )
+    return function
+
+
+def _advice() -> str:
+    return f"these keep it well: {', '.join(sorted((*_POSITIVELY_HOMOGENEOUS, *_KEEP_THE_BALL)))}"

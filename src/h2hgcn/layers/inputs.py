@@ -27,10 +27,13 @@ class FeatureLinear(nn.Linear):
 
 
 def feature_product(x: Any, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``F.linear`` for features ``(n, in_features)`` that may be a sparse matrix of torch or SciPy."""
+    """``F.linear`` for features ``(n, in_features)`` that may be a sparse matrix of torch or SciPy.
+
+    Autocast may lower the precision of the product, but not of what follows from it: the result has the weight's dtype.
+    """
     if is_sparse(x):
         return prepare_features(x).to(weight.dtype).linear(weight, bias)
-    return F.linear(x.to(weight.dtype), weight, bias)
+    return F.linear(x.to(weight.dtype), weight, bias).to(weight.dtype)
 
 
 def feature_dropout(x: Any, p: float, training: bool) -> Tensor | SparseFeatures:

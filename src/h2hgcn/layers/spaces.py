@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from torch_geometric.nn import global_mean_pool
 
 from h2hgcn.geometry import lorentz, poincare
-from h2hgcn.geometry.numerics import asinhc, layer_radius, squared_norm
+from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.graph.features import is_sparse
-from h2hgcn.kernels.convolution import exp_origin_parts
+from h2hgcn.kernels import distances
+from h2hgcn.kernels.convolution import exp_origin
 
 Space = Literal["lorentz", "ball", "euclidean"]
 
@@ -26,7 +27,7 @@ def check_space(space: str) -> Space:
 
 def squared_distance(space: Space) -> Callable[[Tensor, Tensor], Tensor]:
     """The squared distance of two sets of points of a space."""
-    return {"lorentz": lorentz.squared_distance, "ball": _ball, "euclidean": _euclidean}[space]
+    return {"lorentz": distances.squared_distance, "ball": _ball, "euclidean": _euclidean}[space]
 
 
 def as_lorentz(points: Tensor, space: Space) -> Tensor:
@@ -50,7 +51,7 @@ def mean_points(points: Tensor, group: Tensor, num_groups: int, space: Space) ->
 
 
 def _ball(x: Tensor, y: Tensor) -> Tensor:
-    return lorentz.squared_distance(poincare.to_lorentz(x), poincare.to_lorentz(y))
+    return distances.squared_distance(poincare.to_lorentz(x), poincare.to_lorentz(y))
 
 
 def _euclidean(x: Tensor, y: Tensor) -> Tensor:
@@ -82,33 +83,13 @@ def unit_length(manifold: Space) -> float:
     return 2.0 if manifold == "ball" else 1.0
 
 
-def log_of_space(space: Tensor) -> Tensor:
-    """The tangent vectors of points that are given by their space coordinates ``(n, dim)``."""
-    return space * asinhc(squared_norm(space))
-
-
-def translated(tangent: Tensor, shift: Tensor) -> Tensor:
-    """``log_o(exp_x(P_{o→x}(shift)))`` for ``x = exp_o(tangent)``: a bias (Chami et al. 2019, section 4.2).
-
-    Parallel transport from the origin is the boost that takes the origin to ``x``; it takes ``exp_o(shift)`` where
-    the exponential map at ``x`` ends. Vectors longer than ``layer_radius`` are shortened to it.
-    """
-    bound = layer_radius(tangent.dtype)
-    time, space = exp_origin_parts(tangent, bound)
-    shift_time, shift_space = exp_origin_parts(shift.unsqueeze(0), bound)
-    along = (space * shift_space).sum(1) / (1 + time)
-    return log_of_space(space * (shift_time + along).unsqueeze(1) + shift_space)
-
-
 def points_of(tangent: Tensor, manifold: Space) -> Tensor:
     """The points of a hyperbolic space. Vectors longer than ``layer_radius`` are shortened to it."""
-    time, space = exp_origin_parts(tangent, layer_radius(tangent.dtype))
-    return in_coordinates(time, space, manifold)
+    return in_coordinates(exp_origin(tangent, layer_radius(tangent.dtype)), manifold)
 
 
-def in_coordinates(time: Tensor, space: Tensor, manifold: Space) -> Tensor:
-    """Points, held as time ``(n)`` and space ``(n, dim)``, in the coordinates of a hyperbolic space."""
-    points = torch.cat([time.unsqueeze(1), space], dim=1)
+def in_coordinates(points: Tensor, manifold: Space) -> Tensor:
+    """Points of the hyperboloid in the coordinates of a hyperbolic space."""
     return poincare.from_lorentz(points) if manifold == "ball" else points
 
 

@@ -10,7 +10,7 @@ from torch_geometric.nn import BatchNorm, DenseGraphConv, dense_diff_pool, globa
 from torch_geometric.utils import to_dense_batch
 
 from h2hgcn.geometry.numerics import safe_sqrt
-from h2hgcn.graph.adjacency import Adjacency, neighbor_means, neighbor_sums
+from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
 from h2hgcn.models.encoder import PoolingEncoder, check_counts, check_shares
@@ -170,10 +170,10 @@ class DiffPool(PoolingEncoder):
 
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
         dtype = self.output.weight.dtype
-        means = neighbor_means(adjacency, dtype)
+        means = adjacency.matrix("mean", dtype)
         nodes = self.embed[0](x, means)
         readouts = [global_max_pool(nodes, batch, num_graphs)]
-        edges = neighbor_sums(adjacency, dtype, weighted=True)
+        edges = adjacency.matrix("sum", dtype)
         pooling = sparse_diff_pool(nodes, self.assign[0](x, means), edges, batch, num_graphs)
         losses = [pooling[2:]]
         for embed, assign in zip(self.embed[1:-1], self.assign[1:], strict=True):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import global_mean_pool
 
 from h2hgcn.geometry.numerics import safe_reciprocal
-from h2hgcn.graph.adjacency import Adjacency, is_loop, rows_of
+from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.features import is_sparse, prepare_features
 from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
@@ -43,7 +43,11 @@ class EdgeConditionedConv(nn.Module):
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
         """``x (n, in_width)`` to ``(n, out_width)``; ``x`` may be sparse."""
-        used = ~is_loop(adjacency) if self.root is not None else torch.ones_like(adjacency.col, dtype=torch.bool)
+        used = (
+            adjacency.receivers != adjacency.col
+            if self.root is not None
+            else torch.ones_like(adjacency.col, dtype=torch.bool)
+        )
         shares = _shares(adjacency, used, self.last.weight.dtype)
         coefficients, matrices = self._terms(adjacency.weights.to(shares.dtype), used)
         result = shares.new_zeros(adjacency.num_nodes, self.out_width) if self.root is None else self.root(x)
@@ -68,7 +72,7 @@ class EdgeConditionedConv(nn.Module):
 
 def _shares(adjacency: Adjacency, used: Tensor, dtype: torch.dtype) -> Tensor:
     """What each neighbour counts in the mean: one over their number, and 0 where an entry is not used."""
-    rows = rows_of(adjacency)
+    rows = adjacency.receivers
     counts = torch.zeros(adjacency.num_nodes, dtype=dtype, device=rows.device).index_add(0, rows, used.to(dtype))
     return safe_reciprocal(counts)[rows] * used
 

@@ -13,7 +13,7 @@ from torch_geometric.nn import BatchNorm
 from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write, load_weights, part_of, read_tensors, write_tensors
 from h2hgcn.graph.adjacency import Adjacency, adjacency_of
-from h2hgcn.graph.features import is_sparse
+from h2hgcn.graph.features import is_sparse, prepare_features
 from h2hgcn.layers.spaces import Space
 from h2hgcn.options import checked_options, option_types, plain_options
 
@@ -130,6 +130,7 @@ class PoolingEncoder(Pretrained):
         ``batch`` holds the graph of each node, in rising order; without it, all nodes are of one graph.
         """
         self._check_features(x)
+        x = prepare_features(x) if is_sparse(x) else x
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
         if batch is None:
             batch = torch.zeros(x.shape[0], dtype=torch.long, device=adjacency.device)

@@ -50,7 +50,7 @@ class SAGELayer(nn.Module):
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
         own, sent = self.linear(first_rows(x, adjacency)).chunk(2, dim=1)
-        return own + sparse_matmul(adjacency.mean_matrix(sent.dtype), sent) + self.bias
+        return own + sparse_matmul(adjacency.matrix("mean", sent.dtype), sent) + self.bias
 
 
 class GATLayer(nn.Module):
@@ -95,7 +95,7 @@ class SGCLayer(nn.Module):
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
         hidden = self.linear(x)
-        for graph in adjacency.steps(self.hops):
+        for graph in adjacency.layer_graphs(self.hops):
             hidden = gcn_product(first_rows(hidden, graph), graph, self.neighbor_weights)
         return hidden + self.bias
 
@@ -105,7 +105,7 @@ def gcn_product(hidden: Tensor, adjacency: Adjacency, neighbor_weights: Neighbor
     Welling (2017), ``"uniform"`` the mean ``D^-1 (A + I)``, which does not scale vectors with degrees.
     """
     if neighbor_weights == "symmetric":
-        return sparse_matmul(adjacency.gcn_matrix(hidden.dtype), hidden)
+        return sparse_matmul(adjacency.matrix("gcn", hidden.dtype), hidden)
     return sparse_matmul(adjacency.matrix("uniform", hidden.dtype), hidden)
 
 
@@ -141,7 +141,7 @@ class ConvolutionStack(Pretrained):
 
     def _graphs(self, adjacency: Adjacency) -> list[Adjacency]:
         """What each layer works on."""
-        return adjacency.steps(len(self.stack.layers))
+        return adjacency.layer_graphs(len(self.stack.layers))
 
 
 class GCN(ConvolutionStack):

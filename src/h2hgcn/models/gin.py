@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 
-from h2hgcn.graph.adjacency import Adjacency, neighbor_sums
+from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
 from h2hgcn.models.encoder import PoolingEncoder, batch_norm, check_choice, check_counts, check_shares
@@ -70,7 +70,7 @@ class GIN(PoolingEncoder):
         nn.init.zeros_(self.bias)
 
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
-        sums = neighbor_sums(adjacency, self.bias.dtype)
+        sums = adjacency.matrix("count", self.bias.dtype)
         graphs: Tensor = self.readout(self.outputs[0](x), batch, num_graphs)
         hidden = x
         for linear, conv, output in zip(self.linears, self.convs, self.outputs[1:], strict=True):

@@ -12,9 +12,9 @@ from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.graph.adjacency import adjacency_of, first_rows
 from h2hgcn.graph.features import SparseFeatures, is_sparse, prepare_features
-from h2hgcn.kernels.activation import ActivationFunction
-from h2hgcn.kernels.convolution import exp_origin_parts
-from h2hgcn.layers.h2h_conv import H2HConv, VariedConv, check_variant
+from h2hgcn.kernels import is_transformed, use_kernel
+from h2hgcn.kernels.convolution import exp_origin
+from h2hgcn.layers.h2h_conv import ActivationFunction, H2HConv, VariedConv, check_variant
 from h2hgcn.layers.inputs import NodeVectors, check_inputs
 from h2hgcn.layers.spaces import Space, check_features, check_shares
 from h2hgcn.models.encoder import Pretrained
@@ -151,12 +151,10 @@ class H2HGCN(Pretrained):
         """
         check_features(x, self.in_features)
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
-        time, space = self.origin_map(x, None if self.vectors is None else self.vectors(nodes, adjacency))
-        *convs, last = self.all_convs()
-        *graphs, graph = adjacency.steps(self.num_layers)
-        for conv, part in zip(convs, graphs, strict=True):
-            time, space = conv.step(first_rows(time, part), first_rows(space, part), part)
-        points: Tensor = last.last_step(first_rows(time, graph), first_rows(space, graph), graph)
+        points = self.origin_map(x, None if self.vectors is None else self.vectors(nodes, adjacency))
+        for conv, graph in zip(self.all_convs(), adjacency.layer_graphs(self.num_layers), strict=True):
+            # points within layer_radius stay there, so that no layer has to check them
+            points = conv.convolve(first_rows(points, graph), graph.matrix(conv.neighbor_weights, points.dtype))
         return points
 
     def all_convs(self) -> list[Any]:
@@ -169,14 +167,14 @@ class H2HGCN(Pretrained):
         """
         hidden = vectors
         if self.use_features:
-            features = self._stem_output(x)
-            self._check_finite(features, x)
-            features = self.stem_activation(features).to(self.log_curvature.dtype)
+            linear = self._stem_output(x)
+            features = self.stem_activation(linear).to(self.log_curvature.dtype)
             hidden = F.dropout(features, self.dropout, self.training)
             hidden = hidden if vectors is None else hidden + vectors
         assert hidden is not None
         tangent = hidden * (0.5 * self.log_curvature).exp()
-        self._check_finite(tangent, x)
+        # an activation may hide what is not finite; one look for both holds up a device once
+        self._check_finite((tangent, linear) if self.use_features else (tangent,), x)
         return tangent
 
     def _stem_output(self, x: Any) -> Tensor:
@@ -189,22 +187,23 @@ class H2HGCN(Pretrained):
         hidden: Tensor = self.stem(features)
         return hidden
 
-    def origin_map(self, x: Any, vectors: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The points of the features and node ``vectors``, as time and space; in the usual case with the activation in
-        the same pass.
-        """
+    def origin_map(self, x: Any, vectors: Tensor | None = None) -> Tensor:
+        """The points of the features and node ``vectors``; in the usual case with the activation in the same pass."""
         if vectors is not None or not self._goes_straight():
             tangent = self.tangents(x, vectors)
-            return exp_origin_parts(tangent, self._bound(tangent.dtype))
+            return exp_origin(tangent, self._bound(tangent.dtype))
         hidden = self._stem_output(x).to(self.log_curvature.dtype)
-        time, space = exp_origin_parts(hidden, self._bound(hidden.dtype), isinstance(self.stem_activation, nn.ReLU))
-        if not math.isfinite(time.detach().sum()):
-            self._check_finite(hidden, x)
-        return time, space
+        points = exp_origin(hidden, self._bound(hidden.dtype), isinstance(self.stem_activation, nn.ReLU))
+        if not math.isfinite(points.detach()[:, 0].sum()):
+            self._check_finite((hidden,), x)
+        return points
 
     def _goes_straight(self) -> bool:
-        """Whether at most a ReLU is between stem and exponential map: no dropout, and a curvature of -1 for good."""
-        if torch.compiler.is_compiling() or (self.training and self.dropout):
+        """Whether at most a ReLU is between stem and exponential map: no dropout, and a curvature of -1 for good.
+
+        Only on the CPU, where it saves time: another device would have to be asked for the curvature.
+        """
+        if not use_kernel(self.log_curvature) or (self.training and self.dropout):
             return False
         return isinstance(self.stem_activation, (nn.ReLU, nn.Identity)) and self.has_unit_curvature
 
@@ -232,14 +231,16 @@ class H2HGCN(Pretrained):
             return prepare_features(x).to(dtype).dropout(self.feature_dropout, self.training)
         return F.dropout(x.to(dtype), self.feature_dropout, self.training)
 
-    def _check_finite(self, hidden: Tensor, x: Any) -> None:
-        if torch.compiler.is_compiling() or bool(hidden.detach().sum().isfinite()):
+    def _check_finite(self, vectors: tuple[Tensor, ...], x: Any) -> None:
+        if torch.compiler.is_compiling() or is_transformed():
+            return
+        if bool(sum(hidden.detach().sum() for hidden in vectors).isfinite()):  # type: ignore[union-attr]
             return
         values = prepare_features(x).matrix.values if is_sparse(x) else x
         if not bool(values.isfinite().all()):
             where = "" if is_sparse(x) else f", first in row {int((~x.isfinite()).any(1).nonzero()[0])}"
             raise NonFiniteError(f"x holds NaN or infinity{where}; mend or drop those features")
-        if not bool(hidden.isfinite().all()):
+        if not all(bool(hidden.isfinite().all()) for hidden in vectors):
             raise NonFiniteError(
                 "the vectors for the exponential map hold NaN or infinity although x does not: weights went bad or "
                 "features overflowed; lower the learning rate or scale the features"

@@ -22,7 +22,6 @@ from h2hgcn.layers.spaces import (
     check_shares,
     check_sizes,
     points_of,
-    translated,
     unit_length,
 )
 from h2hgcn.models.encoder import Pretrained
@@ -63,7 +62,7 @@ class TangentAttention(nn.Module):
         """The weights of all neighbours, which add up to 1 for each receiver."""
         (senders, receivers), weights = adjacency.edges()
         hidden = F.leaky_relu(self.receiver(tangent)[receivers] + self.sender(tangent)[senders])
-        scores = self.score(hidden).squeeze(1) + weights.log().to(tangent.dtype)
+        scores = self.score(hidden).squeeze(1).to(tangent.dtype) + weights.log().to(tangent.dtype)
         return adjacency.with_values(softmax(scores, receivers, num_nodes=adjacency.num_nodes))
 
 
@@ -119,7 +118,7 @@ class HGCNConv(nn.Module):
         weight = F.dropout(self.weight, self.weight_dropout, self.training)
         tangent = feature_product(vectors, weight) * scale
         if self.bias is not None:
-            tangent = translated(tangent, self.bias * scale)
+            tangent = lorentz.translated(tangent, self.bias * scale)
         if self.local_aggregation:
             return aggregate_locally(tangent, self._neighbors(tangent / scale, adjacency)) / scale
         vectors = tangent / scale
@@ -255,7 +254,7 @@ class HGCN(Pretrained):
         x = x if self.stem is None else self.stem(x, adjacency, nodes)
         *scales, last_scale = (unit_length(self.space) * (0.5 * self.log_curvatures).exp()).unbind()
         vectors: Any = dropped_features(x, self.feature_dropout, self.training)
-        graphs = adjacency.steps(len(self.convs))
+        graphs = adjacency.layer_graphs(len(self.convs))
         for k, (conv, graph, scale) in enumerate(zip(self.convs, graphs, scales, strict=True)):
             if k:
                 vectors = F.dropout(first_rows(vectors, graph), self.dropout, self.training)

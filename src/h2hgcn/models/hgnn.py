@@ -7,11 +7,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn.resolver import activation_resolver
 
+from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.graph.adjacency import adjacency_of, first_rows
-from h2hgcn.kernels.activation import resolve_activation
-from h2hgcn.kernels.convolution import exp_origin_parts
+from h2hgcn.kernels.convolution import exp_origin
 from h2hgcn.kernels.csr import sparse_matmul
+from h2hgcn.layers.h2h_conv import resolve_activation
 from h2hgcn.layers.inputs import FeatureLinear, vector_stem
 from h2hgcn.layers.inputs import feature_dropout as dropped_features
 from h2hgcn.layers.spaces import (
@@ -21,7 +22,6 @@ from h2hgcn.layers.spaces import (
     check_shares,
     check_sizes,
     in_coordinates,
-    log_of_space,
     unit_length,
 )
 from h2hgcn.models.encoder import Pretrained
@@ -114,16 +114,16 @@ class HGNN(Pretrained):
         x = x if self.stem is None else self.stem(x, adjacency, nodes)
         unit, (first, *others) = unit_length(self.space), self.linears
         messages = first(dropped_features(x, self.feature_dropout, self.training))
-        start, *graphs = adjacency.steps(len(self.linears))
-        time, space = self._activated(sparse_matmul(start.gcn_matrix(messages.dtype), messages) * unit)
+        start, *graphs = adjacency.layer_graphs(len(self.linears))
+        points = self._activated(sparse_matmul(start.matrix("gcn", messages.dtype), messages) * unit)
         for linear, graph in zip(others, graphs, strict=True):
-            vectors = F.dropout(log_of_space(first_rows(space, graph)), self.dropout, self.training)
+            vectors = F.dropout(lorentz.log_origin(first_rows(points, graph)), self.dropout, self.training)
             # the unit of the vectors goes in and out of a linear map
-            time, space = self._activated(sparse_matmul(graph.gcn_matrix(messages.dtype), linear(vectors)))
-        return in_coordinates(time, space, self.space)
+            points = self._activated(sparse_matmul(graph.matrix("gcn", messages.dtype), linear(vectors)))
+        return in_coordinates(points, self.space)
 
-    def _activated(self, tangent: Tensor) -> tuple[Tensor, Tensor]:
-        return self.activation(*exp_origin_parts(tangent, layer_radius(tangent.dtype)))
+    def _activated(self, tangent: Tensor) -> Tensor:
+        return self.activation(exp_origin(tangent, layer_radius(tangent.dtype)))
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.dim}, manifold={self.space!r}, activation={self.activation.name!r}"
@@ -205,11 +205,11 @@ class EuclideanGNN(Pretrained):
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
         x = x if self.stem is None else self.stem(x, adjacency, nodes)
         hidden: Any = dropped_features(x, self.feature_dropout, self.training)
-        for k, (linear, graph) in enumerate(zip(self.linears, adjacency.steps(len(self.linears)), strict=True)):
+        for k, (linear, graph) in enumerate(zip(self.linears, adjacency.layer_graphs(len(self.linears)), strict=True)):
             if k:
                 hidden = F.dropout(first_rows(hidden, graph), self.dropout, self.training)
             messages = linear(hidden)
-            hidden = self.activation(sparse_matmul(graph.gcn_matrix(messages.dtype), messages))
+            hidden = self.activation(sparse_matmul(graph.matrix("gcn", messages.dtype), messages))
         return hidden
 
     def extra_repr(self) -> str:

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.geometry.translation import translated
 from h2hgcn.layers.inputs import FeatureLinear
 from h2hgcn.layers.spaces import Curvature, Space
 from h2hgcn.models.encoder import Pretrained
@@ -35,7 +34,7 @@ class MobiusLinear(nn.Module):
 
     def forward(self, x: Any, root_curvature: Tensor | float = 1.0) -> Tensor:
         """``root_curvature`` is ``sqrt(c)`` of a space of curvature ``-c``, in which all vectors are measured."""
-        return translated(self.linear(x) * root_curvature, self.bias * root_curvature) / root_curvature
+        return lorentz.translated(self.linear(x) * root_curvature, self.bias * root_curvature) / root_curvature
 
 
 class HNN(Pretrained):

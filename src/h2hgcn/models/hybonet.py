@@ -9,14 +9,14 @@ from torch.nn import functional as F
 from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.geometry import lorentz
-from h2hgcn.geometry.numerics import layer_radius, safe_norm, safe_reciprocal, sinhc, squared_norm
+from h2hgcn.geometry.numerics import layer_radius, safe_norm, safe_reciprocal, sinhc
 from h2hgcn.graph.adjacency import adjacency_of, check_neighbor_weights, first_rows
 from h2hgcn.graph.features import is_sparse, prepare_features
-from h2hgcn.kernels.convolution import midpoint
 from h2hgcn.kernels.csr import csr_matmul
+from h2hgcn.layers.h2h_conv import midpoint
 from h2hgcn.layers.inputs import feature_dropout as dropped_features
 from h2hgcn.layers.inputs import feature_product, vector_stem
-from h2hgcn.layers.spaces import Space, check_features, check_shares, check_sizes, in_coordinates
+from h2hgcn.layers.spaces import Space, check_features, check_shares, check_sizes
 from h2hgcn.models.encoder import Pretrained
 
 
@@ -27,7 +27,7 @@ class BoostedLinear(nn.Module):
     The formula is that of the authors' code. In the paper the sigmoid gives the length of the space part, and time
     follows from it.
 
-    Points are held as time ``(n)`` and space ``(n, dim)``. Where ``z`` is 0, ``y`` is the origin.
+    Where ``z`` is 0, ``y`` is the origin.
 
     Args:
         in_dim, out_dim: Dimensions of the manifolds.
@@ -72,14 +72,14 @@ class BoostedLinear(nn.Module):
         with torch.no_grad():
             self.weight[:, 0] = 0
 
-    def forward(self, time: Tensor, space: Tensor) -> tuple[Tensor, Tensor]:
-        """From points to points."""
+    def forward(self, points: Tensor) -> Tensor:
+        """From points ``(n, in_dim + 1)`` to points ``(n, out_dim + 1)``."""
         if self.activation is not None:
-            time, space = self.activation(time), self.activation(space)
-        time, space = (F.dropout(part, self.dropout, self.training) for part in (time, space))
-        return self._rescaled(F.linear(space, self.weight[:, 1:], self.bias), time)
+            points = self.activation(points)
+        points = F.dropout(points, self.dropout, self.training)
+        return self._rescaled(F.linear(points, self.weight, self.bias).to(points.dtype))
 
-    def of_features(self, x: Any) -> tuple[Tensor, Tensor]:
+    def of_features(self, x: Any) -> Tensor:
         """Points of ``exp_o(x)`` for features ``x``, dense or sparse, without an activation before.
 
         Vectors longer than ``layer_radius`` are shortened to it.
@@ -89,15 +89,14 @@ class BoostedLinear(nn.Module):
         shortening = torch.where(norm > radius, radius * safe_reciprocal(norm), 1.0)
         stretch = (shortening * sinhc(radius.square())).unsqueeze(1)
         product = feature_product(x, self.weight[:, 1:]) * stretch + self.bias
-        return self._rescaled(product, torch.cosh(radius))
+        return self._rescaled(product + torch.cosh(radius).unsqueeze(1) * self.weight[:, 0])
 
-    def _rescaled(self, product: Tensor, time: Tensor) -> tuple[Tensor, Tensor]:
-        product = product + time.unsqueeze(1) * self.weight[:, 0]
+    def _rescaled(self, product: Tensor) -> Tensor:
         logit, direction = product[:, :1], product[:, 1:]
         largest = math.log(math.cosh(layer_radius(product.dtype)) - self.min_time)
         time = self.min_time + self.log_scale.clamp_max(largest).exp() * torch.sigmoid(logit)
         space = direction * ((time.square() - 1).sqrt() * safe_reciprocal(safe_norm(direction)))
-        return (1 + squared_norm(space)).sqrt().squeeze(1), space
+        return lorentz.project(torch.cat([time, space], dim=1))
 
     def extra_repr(self) -> str:
         out_width, in_width = self.weight.shape
@@ -199,13 +198,12 @@ class HyboNet(Pretrained):
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
         x = x if self.stem is None else self.stem(x, adjacency, nodes)
         first, *others = self.linears
-        time, space = first.of_features(dropped_features(x, self.feature_dropout, self.training))  # type: ignore[operator]
-        start, *graphs = adjacency.steps(len(self.linears))
-        time, space = midpoint(time, space, start.matrix(self.neighbor_weights, space.dtype))
+        points: Tensor = first.of_features(dropped_features(x, self.feature_dropout, self.training))  # type: ignore[operator]
+        start, *graphs = adjacency.layer_graphs(len(self.linears))
+        points = midpoint(points, start.matrix(self.neighbor_weights, points.dtype))
         for linear, graph in zip(others, graphs, strict=True):
-            time, space = linear(first_rows(time, graph), first_rows(space, graph))
-            time, space = midpoint(time, space, graph.matrix(self.neighbor_weights, space.dtype))
-        return lorentz.project(in_coordinates(time, space, self.space))
+            points = midpoint(linear(first_rows(points, graph)), graph.matrix(self.neighbor_weights, points.dtype))
+        return lorentz.project(points)
 
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.dim}, neighbor_weights={self.neighbor_weights!r}"

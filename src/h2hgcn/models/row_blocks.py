@@ -8,7 +8,6 @@ from torch import Tensor
 
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import SparseMatrix
-from h2hgcn.layers.h2h_conv import H2HConv
 from h2hgcn.models.h2h_gcn import H2HGCN
 
 # Rows of a block: what is written in passing stays below some tens of megabytes.
@@ -20,7 +19,7 @@ Progress = Callable[[int, int], None]
 
 def can_go_by_blocks(encoder: Any) -> bool:
     """Whether ``point_blocks`` knows the layers of an encoder."""
-    return isinstance(encoder, H2HGCN) and all(type(conv) is H2HConv for conv in encoder.convs)
+    return isinstance(encoder, H2HGCN)
 
 
 def points_by_blocks(
@@ -60,22 +59,21 @@ def point_blocks(
     blocks = [slice(first, min(first + block, count)) for first in range(0, count, block)]
     total = count * (encoder.num_layers + 1)
     *convs, last = encoder.all_convs()
-    time, space = unit.new_empty(count), new_layer(count, [*convs, last][0].in_dim)
+    points = new_layer(count, [*convs, last][0].in_dim + 1)
     vectors_of = _vectors_of(encoder, nodes, adjacency)
     for rows in blocks:
-        time[rows], space[rows] = encoder.origin_map(features(rows), vectors_of(rows))
+        points[rows] = encoder.origin_map(features(rows), vectors_of(rows))
         progress(rows.stop, total)
     for number, conv in enumerate(convs, 1):
-        matrix = adjacency.matrix(conv.neighbor_weights, space.dtype)
-        new_time, new_space = unit.new_empty(count), new_layer(count, conv.out_dim)
+        matrix = adjacency.matrix(conv.neighbor_weights, points.dtype)
+        new_points = new_layer(count, conv.out_dim + 1)
         for rows in blocks:
-            new_time[rows], new_space[rows] = conv.rows_step(time, space, _rows_of(matrix, rows))
+            new_points[rows] = conv.convolve(points, _rows_of(matrix, rows))
             progress(number * count + rows.stop, total)
-        time, space = new_time, new_space
-    matrix = adjacency.matrix(last.neighbor_weights, space.dtype)
+        points = new_points
+    matrix = adjacency.matrix(last.neighbor_weights, points.dtype)
     for rows in blocks:
-        part_time, part_space = last.rows_step(time, space, _rows_of(matrix, rows))
-        yield rows, torch.cat([part_time.unsqueeze(1), part_space], dim=1)
+        yield rows, last.convolve(points, _rows_of(matrix, rows))
         progress(encoder.num_layers * count + rows.stop, total)
 
 

@@ -165,7 +165,7 @@ class MixedHyperbolic(MixedEncoder):
 
     def forward(self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
         """Points ``(num_nodes, dim + 1)``; the graph does not matter."""
-        tangent = self.network(x, self.nodes.tangents())
+        tangent = self.network(x, self.nodes.tangents()).to(self.nodes.weight.dtype)  # autocast may have lowered it
         return lorentz.exp_origin(tangent, layer_radius(tangent.dtype))
 
 

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -18,9 +17,10 @@ from h2hgcn.datasets import task_features
 from h2hgcn.datasets.arrays import edge_ends
 from h2hgcn.errors import DataError
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.large import RenumberedAdjacency
+from h2hgcn.graph.features import SparseFeatures, prepare_features
 from h2hgcn.graph.sampling import SampledAdjacency, sample_adjacency
 from h2hgcn.layers.inputs import node_vectors_of
+from h2hgcn.models.encoder import Pretrained
 from h2hgcn.models.row_blocks import can_go_by_blocks, points_by_blocks
 from h2hgcn.tasks.baselines import Baselines
 from h2hgcn.tasks.metrics import Metrics
@@ -211,7 +211,7 @@ class ScaledFeatures:
     def __init__(self, x: Any) -> None:
         self.x = x
         self._scaled: tuple[FeatureScaling, Any] | None = None
-        self._by_row: sp.csr_array | None = None
+        self._prepared: SparseFeatures | None = None
 
     def to(self, device: torch.device | str) -> "ScaledFeatures":
         return ScaledFeatures(self.x.to(device))
@@ -220,22 +220,28 @@ class ScaledFeatures:
         """What ``scaling`` makes of them."""
         if self._scaled is None or self._scaled[0] is not scaling:
             self._scaled = (scaling, scaling(scaling.shaped(self.x)))
-            self._by_row = None
+            self._prepared = None
         return self._scaled[1]
 
+    def prepared(self, scaling: FeatureScaling) -> Any:
+        """The same, sparse ones in the form that our encoders multiply."""
+        whole = self.of(scaling)
+        if not _is_sparse(whole):
+            return whole
+        if self._prepared is None:
+            self._prepared = prepare_features(whole)
+        return self._prepared
+
     def rows(self, scaling: FeatureScaling, nodes: Tensor | slice) -> Any:
-        """Those of some nodes; sparse ones as a SciPy matrix."""
+        """Those of some nodes."""
         if not _is_sparse(self.x) and self.x.numel() > _LARGE and not _is_sparse(scaling.shaped(self.x[:_BLOCK])):
             return scaling(
                 self.x[nodes] if isinstance(nodes, slice) else self.x.index_select(0, nodes.to(self.x.device))
             )
-        whole = self.of(scaling)
-        if not _is_sparse(whole):
-            return whole[nodes] if isinstance(nodes, slice) else whole.index_select(0, nodes.to(whole.device))
-        if self._by_row is None:
-            coo = whole.to_sparse_coo().coalesce().cpu()
-            self._by_row = sp.csr_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(coo.shape))
-        return self._by_row[nodes if isinstance(nodes, slice) else nodes.numpy()]
+        whole = self.prepared(scaling)
+        if isinstance(whole, SparseFeatures):
+            return whole.rows(nodes if isinstance(nodes, slice) else nodes.to(whole.matrix.col.device))
+        return whole[nodes] if isinstance(nodes, slice) else whole.index_select(0, nodes.to(whole.device))
 
 
 def _measured(x: Tensor, length: float) -> tuple[Tensor, Tensor]:
@@ -388,8 +394,11 @@ def encoded(model: Model, features: ScaledFeatures, graph: Adjacency, nodes: Ten
 
     ``nodes`` are the training nodes that the rows stand for, for encoders with ``NodeVectors``; None for all in order.
     """
-    part = graph.nodes if isinstance(graph, SampledAdjacency | RenumberedAdjacency) else None
-    x = features.of(model.scaling) if part is None else features.rows(model.scaling, part)
+    part = graph.nodes if isinstance(graph, Adjacency) else None
+    if part is not None:
+        x = features.rows(model.scaling, part)
+    else:
+        x = (features.prepared if isinstance(model.encoder, Pretrained) else features.of)(model.scaling)
     nodes = part if nodes is None else nodes
     if nodes is None or node_vectors_of(model.encoder) is None:
         points: Tensor = model.encoder(x, graph)

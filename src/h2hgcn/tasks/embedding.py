@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 from h2hgcn.datasets.hierarchy import transitive_closure
 from h2hgcn.errors import DataError, NonFiniteError
-from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
+from h2hgcn.kernels.distances import pairwise_distance
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space
 from h2hgcn.models.shallow import ShallowHyperbolic
@@ -97,7 +97,7 @@ def distances_from(points: Tensor, space: Space, nodes: NDArray[np.int64]) -> ND
         distances = torch.cdist(chosen, points, compute_mode="donot_use_mm_for_euclid_dist")
     else:
         with torch.no_grad():
-            distances = lorentz.pairwise_distance(as_lorentz(chosen, space), as_lorentz(points, space))
+            distances = pairwise_distance(as_lorentz(chosen, space), as_lorentz(points, space))
     if not bool(distances.isfinite().all()):
         raise NonFiniteError("the distances hold NaN or infinity")
     found: NDArray[np.float64] = distances.cpu().numpy()

@@ -15,7 +15,7 @@ from h2hgcn.datasets import DataError, GraphSplit, split_graphs
 from h2hgcn.datasets.collection import GraphList, as_collection
 from h2hgcn.datasets.graph_file import is_graph
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.large import BlockDiagonal, Pattern, PatternAdjacency, joined_patterns, pattern_of
+from h2hgcn.graph.large import BlockDiagonal, Pattern, joined_patterns, pattern_of
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.spaces import check_space, mean_points
 from h2hgcn.options import conform, require
@@ -66,7 +66,7 @@ class PatternStore:
         self._graphs: dict[int, _Graph | None] = {}
         self._room = _ROOM
 
-    def take(self, numbers: Sequence[int]) -> tuple[Tensor, PatternAdjacency, Tensor] | None:
+    def take(self, numbers: Sequence[int]) -> tuple[Tensor, Adjacency, Tensor] | None:
         """Features, adjacency and the graph of each node, of some graphs side by side; None if one of them has weights
         or directions.
         """

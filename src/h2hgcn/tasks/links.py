@@ -17,7 +17,7 @@ from h2hgcn.datasets.pairs import AbsentPairs, Pairs, PairSpace, contains, disti
 from h2hgcn.datasets.shape import bridge_share
 from h2hgcn.datasets.splits import Protocol
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.large import RenumberedAdjacency, renumbered
+from h2hgcn.graph.large import reordered
 from h2hgcn.jit import compiled
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.options import NONE, conform, require
@@ -248,7 +248,7 @@ class LinkProblem:
 
     def renumber(self) -> None:
         """Trains on nodes in an order that is faster for graphs that no cache holds; evaluation is as before."""
-        graph = renumbered(self.graph)
+        graph = reordered(self.graph)
         pairs = self.split.space.ordered(graph.places.numpy()[self.split.train])
         self.train_pairs, self._striped = torch.from_numpy(pairs), None
         self.absent = AbsentPairs(self.split.space, pairs)
@@ -323,7 +323,7 @@ class LinkProblem:
         weights = None if split.train_weights is None else split.train_weights[chosen]
         part = replace(split, train=split.train[chosen], train_weights=weights)
         graph = prepare_adjacency(part.train_edge_index(), part.train_edge_weight(), split.num_nodes)
-        return renumbered(graph, self.graph) if isinstance(self.graph, RenumberedAdjacency) else graph
+        return graph if self.graph.nodes is None else reordered(graph, self.graph)
 
     def points(self, model: Model) -> Tensor:
         """The points of all nodes; messages go along the training edges."""

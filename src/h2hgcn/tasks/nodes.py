@@ -17,7 +17,7 @@ from h2hgcn.datasets.arrays import UNLABELLED
 from h2hgcn.datasets.pairs import AbsentPairs, Pairs, PairSpace, distinct_pairs
 from h2hgcn.datasets.splits import NodeProtocol, node_labels
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.large import renumbered
+from h2hgcn.graph.large import reordered
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.base import (
@@ -249,7 +249,7 @@ class NodeProblem:
 
     def renumber(self) -> None:
         """Trains on nodes in an order that is faster for graphs that no cache holds; evaluation is as before."""
-        graph = renumbered(self.graph)
+        graph = reordered(self.graph)
         places = graph.places.numpy()
         self.rows = places[self.split.train]
         self.edges = self.space.ordered(places[self.edges])

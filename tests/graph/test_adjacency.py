@@ -10,6 +10,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_torch_csr_tensor
 
 from h2hgcn.graph import adjacency as module
+from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers import Adjacency, H2HConv, prepare_adjacency
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
@@ -49,15 +50,16 @@ def test_weights_of_graph_convolutions_are_those_of_pytorch_geometric():
     edge_index, edge_weight = random_graph(12, 40)
     index, weight = gcn_norm(edge_index, edge_weight, 12)
     expected = torch.zeros(12, 12, dtype=torch.float64).index_put(tuple(index), weight, accumulate=True)
-    index, weight = prepare_adjacency(edge_index, edge_weight, 12).gcn_edges(torch.float64)
-    torch.testing.assert_close(torch.zeros(12, 12, dtype=torch.float64).index_put(tuple(index), weight), expected)
+    matrix = prepare_adjacency(edge_index, edge_weight, 12).matrix("gcn", torch.float64)
+    torch.testing.assert_close(dense(matrix), expected.T)
 
 
 def test_edges_whose_weights_are_learnt():
     edge_index, edge_weight = random_graph(12, 40)
     edge_weight.requires_grad_()
     adjacency = prepare_adjacency(edge_index, edge_weight, 12)
-    for _, weights in (adjacency.edges(), adjacency.edges(False), adjacency.gcn_edges(torch.float64)):
+    matrices = [adjacency.matrix(kind, torch.float64).values for kind in ("gcn", "mean", "sum", "symmetric", "uniform")]
+    for weights in (adjacency.edges()[1], adjacency.edges(False)[1], *matrices):
         (grad,) = torch.autograd.grad(weights.square().sum(), edge_weight, retain_graph=True)
         assert grad.abs().sum() > 0
 
@@ -151,10 +153,10 @@ def test_an_edge_index_is_prepared_once_until_it_changes(monkeypatch):
     module.adjacency_of(edge_index, None, 6)
     assert len(calls) == 5
     calls.clear()
-    remembered = len(module._remembered)
+    cached = len(module._cache)
     del edge_index
     gc.collect()
-    assert len(module._remembered) < remembered
+    assert len(module._cache) < cached
 
 
 def test_inference_tensors_work():
@@ -166,7 +168,14 @@ def test_inference_tensors_work():
 def test_moves_between_devices():
     adjacency = prepare_adjacency(torch.tensor([[0], [1]]))
     assert adjacency.to("cpu") is adjacency
-    assert adjacency.to("meta").device.type == "meta"
+    assert adjacency.to("cpu:0") is adjacency
+    known = adjacency.matrix("symmetric", torch.float32)
+    moved = adjacency.to("meta")
+    assert moved.device.type == "meta"
+    assert moved is adjacency.to("meta")  # at every step, so that what it computes there is kept, too
+    assert moved.to("meta") is moved
+    assert moved._cache["symmetric", torch.float32].values.shape == known.values.shape
+    assert moved.matrix("symmetric", torch.float32) is moved.matrix("symmetric", torch.float32)
 
 
 HUGE = torch.full((2,), 1e308, dtype=torch.float64)
@@ -216,13 +225,13 @@ def test_the_matrix_of_a_graph_convolution():
     adjacency = prepare_adjacency(edge_index, weights, 4)
     dense = torch.tensor([[1.0, 2, 0, 0], [2, 1, 3, 0], [0, 3, 1, 0], [0, 0, 0, 1]], dtype=torch.float64)
     expected = dense / (dense.sum(1)[:, None] * dense.sum(1)).sqrt()
-    matrix = adjacency.gcn_matrix(torch.float64)
+    matrix = adjacency.matrix("gcn", torch.float64)
     for crow, col, values in (matrix[:3], matrix[3:]):
         found = torch.sparse_csr_tensor(crow, col, values, (4, 4), check_invariants=True).to_dense()
         torch.testing.assert_close(found, expected)
-    assert adjacency.gcn_matrix(torch.float64) is matrix
+    assert adjacency.matrix("gcn", torch.float64) is matrix
     learnt = prepare_adjacency(edge_index, weights.requires_grad_(), 4)
-    learnt.gcn_matrix(torch.float32).values.sum().backward()
+    learnt.matrix("gcn", torch.float32).values.sum().backward()
     assert weights.grad.abs().sum() > 0
 
 
@@ -245,3 +254,42 @@ def test_forward_derivatives_of_weights():
         found = forward_ad.unpack_dual(values(forward_ad.make_dual(weights, direction))).tangent
     expected = (values(weights + 1e-6 * direction) - values(weights - 1e-6 * direction)) / 2e-6
     torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-9)
+
+
+def graph(weighted=True):
+    """With a self-loop, an edge of one direction, and the node 5 alone."""
+    index = torch.tensor([[0, 1, 1, 2, 3, 3, 4], [1, 0, 2, 1, 3, 4, 0]])
+    weights = torch.tensor([0.5, 2.0, 1.0, 3.0, 7.0, 1.5, 0.25], dtype=torch.float64)
+    dense = torch.zeros(6, 6, dtype=torch.float64)
+    dense[index[1], index[0]] = weights if weighted else 1.0
+    return prepare_adjacency(index, weights, 6), dense.fill_diagonal_(0)
+
+
+X = torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def test_sums_leave_the_node_itself_out():
+    for weighted in (False, True):
+        adjacency, dense = graph(weighted)
+        sums = adjacency.matrix("sum" if weighted else "count", torch.float64)
+        torch.testing.assert_close(sparse_matmul(sums, X), dense @ X)
+
+
+def test_means_are_weighted_and_zero_without_neighbors():
+    adjacency, dense = graph()
+    means = sparse_matmul(adjacency.matrix("mean", torch.float64), X)
+    totals = dense.sum(1, keepdim=True)
+    torch.testing.assert_close(means, torch.where(totals > 0, dense @ X / totals, 0.0))
+    assert (means[5] == 0).all()
+
+
+def test_gradients_of_sums_and_means():
+    adjacency, _ = graph()
+    for matrix in (adjacency.matrix("count", torch.float64), adjacency.matrix("mean", torch.float64)):
+        assert torch.autograd.gradcheck(lambda x, matrix=matrix: sparse_matmul(matrix, x), X.clone().requires_grad_())
+
+
+def test_counts_of_any_graph():
+    index, _ = random_graph(30, 80)
+    adjacency = prepare_adjacency(index, None, 30)
+    assert adjacency.matrix("count", torch.float32).values.sum() == (adjacency.edges(False)[0]).shape[1]

@@ -5,54 +5,9 @@ import sys
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from samples import generator, seeds
 
 from h2hgcn import jit as compiled
 from h2hgcn.jit import run_on_rows
-from h2hgcn.kernels import convolution as rows
-
-SLOPES = [0.0, 0.2, -0.5, 1.0]
-
-
-def sums(size, dim, seed, dtype):
-    """Sums of points whose weights add up to 1, with a few rows whose norm is known."""
-    random = generator(seed)
-    space = 3 * torch.randn(size, dim, generator=random, dtype=torch.float64)
-    norm = 1 + torch.rand(size, generator=random, dtype=torch.float64)
-    time = (space.square().sum(1) + norm.square()).sqrt()
-    known = torch.where(torch.rand(size, generator=random) < 0.3, norm, 0.0)
-    return time.to(dtype), space.to(dtype), known.to(dtype)
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 2e-4), (torch.float64, 1e-11)])
-@given(
-    seed=seeds,
-    slope=st.sampled_from(SLOPES),
-    size=st.integers(1, 70),
-    dim=st.integers(1, 20),
-    joined=st.booleans(),
-    norms_known=st.booleans(),
-)
-def test_compiled_loops_agree_with_tensor_operations(dtype, tolerance, seed, slope, size, dim, joined, norms_known):
-    time, space, known = sums(size, dim, seed, dtype)
-    points, chained_points = torch.empty(2, size, dim + joined, dtype=dtype)
-    ours, chain = torch.empty(2, rows.ROW_NUMBERS, size, dtype=dtype)
-    for kept in (ours, chain):
-        kept[rows.TIME], kept[rows.NORM] = time, known
-    rows.activate_rows(space, slope, ours, points, norms_known)
-    rows._activate_by_tensors(space, slope, chain, chained_points, norms_known)
-    for got, expected in zip((points, *ours), (chained_points, *chain), strict=True):
-        torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance)
-    grads = torch.randn(size, dim + 1, generator=generator(seed), dtype=dtype)
-    grads = (grads,) if joined else (grads[:, 0], grads[:, 1:])
-    for got, expected in zip(
-        rows.activate_rows_backward(grads, space, ours, slope),
-        rows._activate_backward_by_tensors(grads, space, ours, slope),
-        strict=True,
-    ):
-        torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance * expected.abs().max().item())
 
 
 def count(first, last, visits):

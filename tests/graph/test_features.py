@@ -1,0 +1,38 @@
+import pytest
+import scipy.sparse as sp
+import torch
+from samples import generator
+
+from h2hgcn.graph.features import prepare_features
+
+
+def sparse(rows=9, columns=5):
+    x = torch.rand(rows, columns, generator=generator(0), dtype=torch.float64)
+    return x * (x > 0.6)
+
+
+@pytest.mark.parametrize(
+    "make", [torch.Tensor.to_sparse_coo, lambda x: sp.csr_array(x.numpy())], ids=["torch", "scipy"]
+)
+def test_products_and_their_gradients(make):
+    x = sparse()
+    weight, bias = torch.randn(3, 5, dtype=torch.float64, requires_grad=True), torch.randn(3, dtype=torch.float64)
+    features = prepare_features(make(x))
+    assert torch.equal(features.to_dense(), x)
+    found, expected = features.linear(weight, bias), torch.nn.functional.linear(x, weight, bias)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(y.square().sum(), weight) for y in (found, expected)))
+
+
+@pytest.mark.parametrize("nodes", [slice(2, 7), slice(0, 0), torch.tensor([4, 0, 8, 4]), torch.tensor([3])])
+def test_rows_of_some_nodes(nodes):
+    x = sparse()
+    x[3] = 0
+    rows = prepare_features(x.to_sparse_coo()).rows(nodes)
+    assert rows.shape == x[nodes].shape
+    assert torch.equal(rows.to_dense(), x[nodes])
+    weight = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    gradients = (
+        torch.autograd.grad(y.square().sum(), weight) for y in (rows.linear(weight, None), x[nodes] @ weight.T)
+    )
+    torch.testing.assert_close(*gradients)
