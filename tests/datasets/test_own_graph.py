@@ -311,7 +311,7 @@ def test_nodes_without_edges(tmp_path, unlinked, ids):
 
 BAD_EDGES = {
     "": "is empty",
-    "# nothing\n\n": "is empty",
+    "# nothing\n\n": "has only lines that begin with .#.; pass comment=.none.",
     "source,target\n": "has a header and no rows",
     "1,2\n3;4\n": "line 2: 1 field where the first line has 2",
     "1,2\n# c\n\n3,4,5\n": "line 4: 3 fields where the first line has 2",

@@ -8,7 +8,9 @@ from rich.table import Table
 
 from h2hgcn.cli.console import Force, check_table, print_json, print_title, progress_bar, stderr, stdout, write_table
 from h2hgcn.cli.options import (
+    Comment,
     DataFolder,
+    Delimiter,
     Directed,
     Edges,
     Features,
@@ -60,6 +62,8 @@ def predict(
     source: Source = None,
     target: Target = None,
     header: Header = None,
+    delimiter: Delimiter = None,
+    comment: Comment = None,
     unlinked: Unlinked = None,
     data: DataFolder = None,
     out: Annotated[Path | None, typer.Option(help="File to write: .csv or .parquet.")] = None,
@@ -80,7 +84,8 @@ def predict(
         check_table(out, force)
     options: dict[str, Any] = {
         "features": features, "weights": weights, "directed": directed, "source": source, "target": target,
-        "header": header, "unlinked": unlinked,
+        "header": header, "delimiter": delimiter, "comment": comment,
+        "unlinked": unlinked,
     }  # fmt: skip
     trained = open_run(run, data, edges is None and graphs is None, not no_final)
     opened = add_new_nodes(trained, new_edges, new_features, edges, **options)

@@ -1,6 +1,6 @@
 """Arrays, sparse matrices and edges, checked before anything is computed with them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,54 @@ from numpy.typing import NDArray
 from h2hgcn.errors import DataError
 
 UNLABELLED = -1  # the class of a node that has no label
+MASKS = ("train_mask", "val_mask", "test_mask")
+RANGE = "what single precision holds (1.4e-45 to 3.4e38)"
+
+# Rows that are worked on together, so that arrays may be larger than memory.
+BLOCK = 1 << 22
+
+
+class Arrays:
+    """Where the large arrays of a graph are: in memory, or as files of a folder that are mapped into memory."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+
+    def empty(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """An array to be filled; in a folder, ``NAME.npy``."""
+        if self.folder is None or 0 in shape:  # nothing can be mapped of an empty file
+            return np.empty(shape, dtype)
+        return np.lib.format.open_memmap(self.folder / f"{name}.npy", "w+", dtype, shape)
+
+    def join(self, name: str, parts: Iterator[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
+        """Several arrays whose rows come together in parts, of which there is at least one; scratch of a folder."""
+        if self.folder is None:
+            return [column[0] if len(column) == 1 else np.concatenate(column) for column in zip(*parts, strict=True)]
+        files = [(self.folder / f"{name}-{k}.scratch").open("wb") for k in range(4)]
+        try:
+            for part in parts:
+                for array, file in zip(part, files, strict=False):
+                    array.tofile(file)
+        finally:
+            for file in files:
+                file.close()
+        return [
+            np.memmap(file.name, array.dtype, "r+").reshape(-1, *array.shape[1:])
+            if Path(file.name).stat().st_size
+            else np.empty((0, *array.shape[1:]), array.dtype)
+            for file, array in zip(files, part, strict=False)
+        ]
+
+
+def blocks_of(length: int) -> Iterator[slice]:
+    """Slices that together make up ``length`` rows; at least one."""
+    return (slice(first, min(first + BLOCK, length)) for first in range(0, max(length, 1), BLOCK))
+
+
+def single(values: Any) -> Any:
+    """An array or SciPy matrix in single precision; what is too large becomes infinite, to be found by its checker."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float32, copy=False)
 
 
 def load_arrays(path: Path) -> Any:

@@ -7,11 +7,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 import torch
 
 from h2hgcn.datasets.arrays import to_numpy, whole_matrix
-from h2hgcn.datasets.tables import Ids
+from h2hgcn.datasets.tables import Ids, text_array
 from h2hgcn.errors import DataError
 
 # A declared size beyond both is a damaged header, not a graph: every node takes memory, with edges or without.
@@ -51,7 +52,14 @@ def ids_of_objects(nodes: Sequence[Any], origin: str) -> Ids:
     texts = [str(node) for node in nodes]
     if len(set(texts)) < len(texts):
         raise DataError(f"{origin}: several nodes have the same name when written as text; rename them")
-    return np.asarray(texts, dtype=np.str_)
+    return text_ids(texts, origin)
+
+
+def text_ids(texts: Sequence[str], origin: str) -> Ids:
+    try:
+        return text_array(pa.array(texts, pa.string()), lambda _: origin)
+    except (pa.ArrowException, UnicodeError):  # texts that UTF-8 cannot hold
+        return np.asarray(texts, dtype=np.str_)
 
 
 def are_integers(kinds: set[type]) -> bool:

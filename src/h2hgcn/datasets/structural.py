@@ -37,6 +37,10 @@ def add_structural_features(graph: Any) -> str:
     directed = bool(getattr(graph, "directed", False))
     graph.x, graph.feature_names = structural_features(graph.edge_index, graph.num_nodes, directed)
     graph.structural = True
+    return structural_note(directed)
+
+
+def structural_note(directed: bool) -> str:
     degree = "in- and out-degree" if directed else "degree"
     return f"no features were given; structural ones were made: {degree}, one-hot degree up to 5, constant"
 

@@ -196,7 +196,8 @@ DEFAULT_DATASET = "disease"
 
 _OPTIONS: dict[str, Any] = {
     "dataset": str, "edges": str, "graphs": str, "features": str, "labels": str, "weights": str, "directed": bool,
-    "source": str, "target": str, "header": bool, "unlinked": str, "without_feature": int,
+    "source": str, "target": str, "header": bool, "delimiter": str, "comment": str, "unlinked": str,
+    "without_feature": int,
     "fingerprint": str, "memory": bool,
 }  # fmt: skip
 _GRAPH_RECORDS = ("fingerprint", "memory")
