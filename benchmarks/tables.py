@@ -66,7 +66,7 @@ def write_tables(random: Random, folder: Path) -> dict[str, Any]:
     random.shuffle(nodes)
     if random.random() < 0.05:
         nodes.append("stranger")
-    if random.random() < 0.05:
+    if random.random() < 0.05 and len(nodes) > 1:
         nodes.pop()
     if random.random() < 0.5:
         names = random.choice((["id", "f0", "f1"], ["node", "height", "old"], ["who", "x", "y"]))

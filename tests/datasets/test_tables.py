@@ -77,6 +77,7 @@ FOUND = {
     ),
     "commas between tabs": ("Smith, J\tDoe, J\nDoe, J\tRoe, A\n", {("Doe, J", "Smith, J"), ("Doe, J", "Roe, A")}),
     "commas between semicolons": ("Smith, J;Doe, J\nDoe, J;Roe, A\n", {("Doe, J", "Smith, J"), ("Doe, J", "Roe, A")}),
+    "an empty third column": ('\n"a","b",""', {("a", "b")}),
     "a long field": ('a,"' + "b" * 200_000 + '"\n', {("a", "b" * 200_000)}),
 }
 

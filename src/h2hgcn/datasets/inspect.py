@@ -13,14 +13,15 @@ from scipy.optimize import minimize_scalar
 from scipy.special import zeta
 from torch import Tensor
 
-from h2hgcn.datasets.hyperbolicity import Hyperbolicity, measure_hyperbolicity
 from h2hgcn.datasets.shape import (
     Clustering,
     Components,
+    Hyperbolicity,
     SimpleGraph,
     connected_components,
     count_bridges,
     measure_clustering,
+    measure_hyperbolicity,
     simple_graph,
 )
 from h2hgcn.datasets.splits import check_seed, split_edges
@@ -268,8 +269,8 @@ def _component(size: Size) -> list[str]:
     if size.components == 1:
         return []
     return [
-        f"mean δ and the distances' mean and deviation are those of the largest of {size.components:,} components, "
-        f"with {size.largest_component_share:.0%} of the nodes; δ and diameter are the largest of any"
+        f"δ and the distances' mean and deviation are those of the largest of {size.components:,} components, "
+        f"with {size.largest_component_share:.0%} of the nodes; the diameter is the largest of any"
     ]
 
 

@@ -112,7 +112,7 @@ class Table:
     def _reading(self) -> Iterator[pa.RecordBatch]:
         self._kept = []
         for rows in self._read():
-            if self._keep:
+            if len(rows) and self._keep:
                 self._kept.append(rows)
             if len(rows):
                 yield rows
