@@ -273,6 +273,12 @@ def test_made_up_features_do_not_tell_of_hidden_edges():
         task_features(graph, "foo")
 
 
+def test_the_hub_of_a_directed_star_has_its_degree():
+    graph = load_graph([(0, 1), (0, 2), (0, 3)], directed=True)
+    out_degree = graph.feature_names.index("log(1 + out-degree)")
+    assert graph.x[0, out_degree] == pytest.approx(np.log(4))
+
+
 def test_a_list_of_both_directions_is_not_a_list_of_repetitions():
     graph = load_graph([(0, 1), (1, 0), (1, 2), (2, 1)])
     assert graph.notes[0] == "every edge is listed in both directions: 2 undirected edges"
