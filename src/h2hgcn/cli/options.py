@@ -295,7 +295,7 @@ def _read(path: Path, known: Any, names: frozenset[str]) -> "Table":
 
 def _known_ids(table: "Table", columns: tuple[int, ...], known: Any, what: str) -> list[list[Any]]:
     """Ids as the graph has them, found by what is written, so that 7 is 7 in a column of text, too."""
-    from h2hgcn.datasets.ids import unknown_nodes
+    from h2hgcn.datasets.arrays import unknown_nodes
 
     by_text = {str(node): node for node in known.tolist()}
     written = [table.ids(column).tolist() for column in columns]

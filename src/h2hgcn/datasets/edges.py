@@ -21,25 +21,23 @@ from h2hgcn.datasets.arrays import (
     MASKS,
     RANGE,
     Arrays,
-    blocks_of,
-    holds_matrix,
-    load_arrays,
-    load_matrix,
-    single,
-    to_numpy,
-    whole_matrix,
-)
-from h2hgcn.datasets.frames import edge_frame, is_frame
-from h2hgcn.datasets.ids import (
     are_integers,
+    blocks_of,
     given_ids,
+    holds_matrix,
     ids_of_array,
     ids_of_integers,
     ids_of_objects,
     integers_in,
+    load_arrays,
+    load_matrix,
     numbered_ids,
+    single,
     text_ids,
+    to_numpy,
+    whole_matrix,
 )
+from h2hgcn.datasets.frames import edge_frame, is_frame
 from h2hgcn.datasets.tables import (
     EDGE_COLUMN_NAMES,
     SOURCE_NAMES,

@@ -593,13 +593,13 @@ def plot_inspection(graph: Any, report: GraphReport, path: str | Path) -> Path:
         raise DataError("drawing needs matplotlib; install it with: pip install h2hgcn[plot]") from error
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    _draw_degrees(left, graph, report)
+    draw_degrees(left, graph, report)
     _draw_delta(right, report)
     figure.savefig(path, dpi=150)
     return path
 
 
-def _draw_degrees(axes: Any, graph: Any, report: GraphReport) -> None:
+def draw_degrees(axes: Any, graph: Any, report: GraphReport) -> None:
     degrees = simple_graph(graph).degrees
     values, counts = np.unique(degrees, return_counts=True)
     if 0 < len(values) <= FEW_DEGREES:

@@ -13,10 +13,21 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from h2hgcn.datasets.arrays import RANGE, UNLABELLED, Arrays, blocks_of, holds_matrix, load_arrays, load_matrix, single
+from h2hgcn.datasets.arrays import (
+    RANGE,
+    UNLABELLED,
+    Arrays,
+    blocks_of,
+    closest_id,
+    holds_matrix,
+    ids_of_objects,
+    load_arrays,
+    load_matrix,
+    plain_array,
+    single,
+)
 from h2hgcn.datasets.edges import EdgeList
 from h2hgcn.datasets.frames import is_frame, node_frame
-from h2hgcn.datasets.ids import closest_id, ids_of_objects, plain_array
 from h2hgcn.datasets.tables import ID_NAMES, Ids, Table, TextFormat, check_is_file, id_column, open_table, shown
 from h2hgcn.errors import DataError
 

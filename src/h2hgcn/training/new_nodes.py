@@ -12,9 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import task_features
-from h2hgcn.datasets.arrays import UNLABELLED
+from h2hgcn.datasets.arrays import UNLABELLED, integers_in, unknown_nodes
 from h2hgcn.datasets.edges import EdgeList, read_edges_from, single_precision_weights
-from h2hgcn.datasets.ids import integers_in, unknown_nodes
 from h2hgcn.datasets.nodes import NodeValues, and_more, feature_tensor, features_of, read_features
 from h2hgcn.datasets.pairs import contains
 from h2hgcn.datasets.tables import Ids, TextFormat, shown

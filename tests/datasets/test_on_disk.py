@@ -212,4 +212,3 @@ def test_large_features_are_scaled_in_parts(monkeypatch):
     features = ScaledFeatures(x)
     assert torch.allclose(features.rows(parts, torch.tensor([3, 400])), wanted[[3, 400]], atol=1e-6)
     assert torch.allclose(features.rows(parts, slice(10, 20)), wanted[10:20], atol=1e-6)
-    assert features._scaled is None
