@@ -145,6 +145,8 @@ class _Style:
             needed = any(mark in field for mark in (delimiter, '"', "\n", " ")) and self._random.random() < 0.95
             if needed or self._random.random() < self._quotes:
                 field = '"' + field.replace('"', '""') + '"'
+                if delimiter.strip() and self._random.random() < self._untidy:
+                    field = f" {field} "
             elif self._random.random() < self._untidy:
                 field = f"{field} "
             written.append(field)

@@ -75,6 +75,7 @@ FOUND = {
         '"Smith; J","Doe; J"\n"Doe; J","Roe; A"\n',
         {("Doe; J", "Smith; J"), ("Doe; J", "Roe; A")},
     ),
+    "blanks around quotes": ('a , "Doe, J" \n "Doe, J", b\n', {("Doe, J", "a"), ("Doe, J", "b")}),
     "commas between tabs": ("Smith, J\tDoe, J\nDoe, J\tRoe, A\n", {("Doe, J", "Smith, J"), ("Doe, J", "Roe, A")}),
     "commas between semicolons": ("Smith, J;Doe, J\nDoe, J;Roe, A\n", {("Doe, J", "Smith, J"), ("Doe, J", "Roe, A")}),
     "an empty third column": ('\n"a","b",""', {("a", "b")}),

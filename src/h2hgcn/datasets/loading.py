@@ -393,13 +393,13 @@ def load_graph_by_text(
     )  # fmt: skip
 
 
-def has_split(edges: str | None, labels: str | None) -> bool:
+def has_split(edges: str | None, labels: str | None, text: TextFormat | None = None) -> bool:
     """Whether the files of a graph have a split of its nodes, as far as their headers say: a column beside the labels,
     or masks beside the edges. What is wrong with a file is said when it is loaded.
     """
     try:
         if labels is not None and Path(labels).is_file() and file_kind(Path(labels)) not in (".npy", ".npz"):
-            columns = open_table(Path(labels), TextFormat(), ID_NAMES | {"label", "split"}).columns
+            columns = open_table(Path(labels), text or TextFormat(), ID_NAMES | {"label", "split"}).columns
             if split_column([name for k, name in enumerate(columns) if k != id_column(columns)]) is not None:
                 return True
         if edges is not None and Path(edges).suffix.lower() == ".npz" and Path(edges).is_file():

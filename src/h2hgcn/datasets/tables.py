@@ -501,7 +501,7 @@ class TextTable(Table):
         """By Arrow, which is many times faster. None where a record takes several lines, or Arrow fails."""
         lines = text if text.endswith("\n") else f"{text}\n"
         kept = self._skipped_lines.sub("", lines)
-        if not kept or ('"' in kept and (self.delimiter == " " or _has_open_quote(kept))):
+        if not kept or ('"' in kept and (self.delimiter == " " or self._is_hard_to_quote(kept))):
             return None
         if self.delimiter == " ":
             kept = "\n".join(_BLANKS.sub(" ", line.strip(" \t")) for line in kept.split("\n"))
@@ -520,6 +520,11 @@ class TextTable(Table):
         if len(kept) < len(lines) and self._comment_lines is not None:
             self._comments += len(self._comment_lines.findall(lines))
         return table.combine_chunks().to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], table.schema)
+
+    def _is_hard_to_quote(self, lines: str) -> bool:
+        """Whether a quote stands behind blanks, which Arrow does not take for one, or may be open at a line's end."""
+        late = re.search(rf'(?m)(?:^|{re.escape(self.delimiter)})[ \t]+"', lines) is not None
+        return late or any(line.count('"') % 2 for line in lines.split("\n"))
 
     def _head(self, delimiter: str) -> list[list[str]]:
         records = _Records(self._path, delimiter, self._skipped)
@@ -573,7 +578,9 @@ class _Records:
     def __init__(self, path: Path, delimiter: str, skipped: re.Pattern[str]) -> None:
         self._path, self._delimiter, self._skipped = path, delimiter, skipped
         outside = r"[^ \t]" if delimiter == " " else f"[^{re.escape(delimiter)}]"
-        self._field = re.compile(rf'"((?:[^"]|"")*)"({outside}*)|({outside}*)')
+        blanks = {" ": "", "\t": " *"}.get(delimiter, r"[ \t]*")
+        self._opening = re.compile(f'{blanks}"')
+        self._field = re.compile(rf'{blanks}"((?:[^"]|"")*)"({outside}*)|({outside}*)')
         self._lines: list[str] = []  # of a record whose quote is still open
         self._first = self._length = 0
         self.count = self.comments = 0
@@ -619,7 +626,7 @@ class _Records:
         return fields
 
     def _cut(self, record: str) -> list[str] | None:
-        """The fields; None if a quote is open at the end. Quotes count at the start of a field only."""
+        """The fields; None if a quote is open at the end. Quotes count at the start of a field only, after blanks."""
         blank = self._delimiter == " "
         record = record.strip(" \t") if blank else record
         if '"' not in record:
@@ -628,7 +635,7 @@ class _Records:
         while True:
             match = self._field.match(record, start)
             assert match is not None
-            if match[1] is None and record.startswith('"', start):
+            if match[1] is None and self._opening.match(record, start):
                 return None
             fields.append(match[3] if match[1] is None else match[1].replace('""', '"') + match[2])
             start = match.end()
@@ -641,10 +648,6 @@ class _Records:
         return DataError(
             f"{self._path}, line {self._first}: a quote is opened and not closed; close it, or take it out"
         )
-
-
-def _has_open_quote(lines: str) -> bool:
-    return any(line.count('"') % 2 for line in lines.split("\n"))
 
 
 def _looks_like_header(rows: list[list[str]], known_names: frozenset[str]) -> bool:
