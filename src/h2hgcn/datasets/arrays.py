@@ -119,7 +119,7 @@ def whole_matrix(matrix: Any, origin: str) -> Any:
 
 
 def _check_indices(matrix: Any) -> None:
-    # The checks mend small things in place, so they are run on a matrix that shares the arrays, not on the caller's.
+    # The checks fix small things in place, so they are run on a matrix that shares the arrays, not on the caller's.
     if matrix.format in ("csr", "csc", "bsr"):
         shared = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
         shared.check_format(full_check=True)
@@ -156,7 +156,7 @@ def edge_weights(graph: Any) -> NDArray[np.float32] | None:
     if weights.shape != (num_edges,):
         raise DataError(f"edge_weight has shape {tuple(weights.shape)}; give one number for each of {num_edges} edges")
     if not bool(weights.float().isfinite().all()):
-        raise DataError("edge_weight holds numbers that are not finite in float32; mend or drop them")
+        raise DataError("edge_weight holds numbers that are not finite in float32; fix or drop them")
     return weights.float().numpy()
 
 

@@ -124,7 +124,7 @@ def load_airport(root: str | Path | None = None) -> Data:
     }
     unmet = [demand for demand, is_met in demands.items() if not is_met]
     if unmet:
-        raise DataError(f"{path}: {'; '.join(unmet)}. Make it anew{files.hint}")
+        raise DataError(f"{path}: {'; '.join(unmet)}. Convert it again{files.hint}")
     data = Data(
         x=torch.from_numpy(features.astype(np.float32)),
         y=torch.from_numpy(labels.astype(np.int64)),
@@ -134,7 +134,7 @@ def load_airport(root: str | Path | None = None) -> Data:
     distinct = int((data.edge_index[0] <= data.edge_index[1]).sum())
     if distinct != _AIRPORT_EDGES:
         raise DataError(
-            f"{path} has {distinct} different edges, but there are {_AIRPORT_EDGES}. Make it anew{files.hint}"
+            f"{path} has {distinct} different edges, but there are {_AIRPORT_EDGES}. Convert it again{files.hint}"
         )
     if "node_ids" in arrays:
         data.node_ids = arrays["node_ids"]

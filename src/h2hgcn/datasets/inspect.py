@@ -425,7 +425,7 @@ _LINK_PREDICTION: dict[Outlook, str] = {
     "likely": "For link prediction, expect a gain that is largest in few dimensions.",
     "possible": "For link prediction, look for a gain in 16 dimensions or fewer; it tends to vanish with more.",
     "unlikely": "For link prediction, expect no gain over a Euclidean model.",
-    "unknown": "For link prediction, nothing can be foretold.",
+    "unknown": "For link prediction, no prediction is possible.",
 }
 
 
@@ -462,7 +462,7 @@ def _node_classification(outlook: Outlook, homophily: LabelHomophily | None) -> 
     if homophily is None:
         return ()
     if homophily.adjusted is None:
-        return ("For node classification, nothing can be foretold: no edge joins nodes that are known to differ.",)
+        return ("For node classification, no prediction is possible: no edge joins nodes that are known to differ.",)
     if _labels_ignore_edges(homophily):
         across = "hardly follow the edges" if homophily.adjusted > -LOW_HOMOPHILY else "tend to differ across edges"
         return (
@@ -474,7 +474,7 @@ def _node_classification(outlook: Outlook, homophily: LabelHomophily | None) -> 
         "likely": "hyperbolic geometry may add to that in few dimensions",
         "possible": "hyperbolic geometry may add a little in low dimension",
         "unlikely": "a Euclidean model is as good a choice",
-        "unknown": "which geometry is best cannot be foretold",
+        "unknown": "which geometry is best is unknown",
     }
     return (f"For node classification, {follow}, so a graph convolution should profit from them; {gain[outlook]}.",)
 
