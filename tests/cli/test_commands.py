@@ -70,7 +70,7 @@ def test_inspect_a_dense_graph_says_something_else(run, tmp_path):
 
 
 def test_inspect_cora(run, benchmark_data):
-    result = run("inspect", "cora", "--data", benchmark_data)
+    result = run("inspect", "Cora", "--data", benchmark_data)  # names are case-insensitive
     assert result.returncode == 0, result.stderr
     assert "This graph is a tree" not in result.stdout
 
@@ -80,6 +80,7 @@ def test_inspect_cora(run, benchmark_data):
     [
         (["inspect", "nothing"], "nothing is neither a file nor one of the datasets disease, "),
         (["inspect", "cora"], "ind.cora.allx"),
+        (["inspect", "g.graphml", "--features", "missing.csv"], "missing.csv does not exist"),
         (["inspect", "disease", "--labels", "bad.csv"], "--labels: only for a graph of your own"),
         (["inspect", "disease", "--unlinked", "keep"], "--unlinked: only for"),
         (["inspect", "disease", "--graph", "3"], "--graph is for collections"),
@@ -98,6 +99,7 @@ def test_inspect_cora(run, benchmark_data):
 def test_a_mistake_is_a_message_and_exit_code_2(run, tmp_path, arguments, message):
     (tmp_path / "bad.csv").write_text("1,2\n2,3\n3;4\n")
     (tmp_path / "good.csv").write_text("1,2\n2,3\n")
+    nx.write_graphml(nx.path_graph(3), tmp_path / "g.graphml")
     before = sorted(tmp_path.rglob("*"))
     result = run(*arguments)
     if message is None:
@@ -108,6 +110,17 @@ def test_a_mistake_is_a_message_and_exit_code_2(run, tmp_path, arguments, messag
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", [["inspect", "e.csv"], ["convert", "--edges", "e.csv", "--out", "big"]])
+def test_delimiter_and_comment(run, tmp_path, command):
+    (tmp_path / "e.csv").write_text("#a|b,1\nb,1|c\nc|#a\n")
+    result = run(*command, "--delimiter", "pipe", "--comment", "none")
+    assert result.returncode == 0, result.stderr
+    assert "3 nodes, 3 edges" in result.stdout or "nodes            3" in " ".join(result.stdout.split("\n"))
+    assert "comments" not in result.stdout + result.stderr
+    counted = run(*command, "--delimiter", "pipe")
+    assert "1 line begins with '#' in e.csv, so left out as comments" in counted.stdout + counted.stderr
 
 
 def test_names_are_printed_as_they_are(run, tmp_path):

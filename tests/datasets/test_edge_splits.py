@@ -7,8 +7,6 @@ from samples import random_graph
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import DataError, DataWarning, draw_negatives, load_dataset, load_graph, split_edges
-from h2hgcn.datasets.pairs import PairSpace
-from h2hgcn.datasets.splits import _clean_negatives
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:the legacy split has", "ignore:.* edges leave none", "ignore:the edges.*"
@@ -122,11 +120,11 @@ def test_negatives_to_train_with(protocol):
     assert np.array_equal(draw_negatives(split, 5, np.random.RandomState(3)), draw_negatives(split, 5, 3))
 
 
-def test_dense_graphs_number_the_absent_pairs():
-    space = PairSpace(5)
-    edges = np.arange(7)
-    drawn = _clean_negatives(np.random.RandomState(0), space, edges, 3)
-    assert sorted(drawn.tolist()) == [7, 8, 9]
+def test_all_absent_pairs_of_a_dense_graph_are_found():
+    absent = {(0, 1), (1, 3), (2, 4)}
+    edges = [(a, b) for a in range(5) for b in range(a + 1, 5) if (a, b) not in absent]
+    split = split_edges(graph_of(5, edges), 0.2, 0.3)
+    assert {*map(tuple, split.val_neg.tolist()), *map(tuple, split.test_neg.tolist())} == absent
 
 
 def test_training_graph_has_both_directions():

@@ -133,10 +133,8 @@ def test_every_component_counts_before_a_forest_is_called_stars():
 @pytest.mark.parametrize("effort", [1.0, 0.0])
 def test_a_star_and_a_cycle(effort):
     report = inspect_graph(data(nx.disjoint_union(nx.star_graph(60), nx.cycle_graph(20))), effort=effort)
-    shape = report.hyperbolicity
-    assert (shape.diameter, shape.delta, shape.relative) == ((10, 5, 1) if effort else (10, 0, 0))
+    assert (report.hyperbolicity.diameter, report.hyperbolicity.delta) == (10, 0)
     assert "nearly all nodes of the largest component" in text(report)
-    assert "That δ is only 5" not in text(report)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
@@ -301,7 +299,7 @@ def test_plot_of_a_degenerate_graph(name, tmp_path):
 def test_few_degrees_are_drawn_as_bars():
     graph = data(nx.star_graph(2000))
     axes = Figure().subplots()
-    plot._draw_degrees(axes, graph, inspect_graph(graph, effort=0.0))
+    plot.draw_degrees(axes, graph, inspect_graph(graph, effort=0.0))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2,000"]
     assert [bar.get_height() for bar in axes.patches] == [2000 / 2001, 1 / 2001]
     assert [text.get_text() for text in axes.texts] == ["2,000", "1"]
@@ -310,7 +308,7 @@ def test_few_degrees_are_drawn_as_bars():
 def test_many_degrees_are_drawn_as_a_curve():
     graph = data(nx.barabasi_albert_graph(300, 2, seed=0))
     axes = Figure().subplots()
-    plot._draw_degrees(axes, graph, inspect_graph(graph, effort=0.0))
+    plot.draw_degrees(axes, graph, inspect_graph(graph, effort=0.0))
     assert not axes.patches
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2hgcn.datasets import DataError
-from h2hgcn.datasets.pairs import AbsentPairs, PairSpace, contains, distinct_pairs, nth_absent, shuffle_head
+from h2hgcn.datasets.legacy_splits import shuffle_head
+from h2hgcn.datasets.pairs import AbsentPairs, PairSpace, contains, distinct_pairs, nth_absent
 
 spaces = st.builds(PairSpace, st.integers(0, 12), st.booleans(), st.booleans())
 

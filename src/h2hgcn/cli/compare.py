@@ -18,7 +18,9 @@ from h2hgcn.cli.console import (
     stdout,
 )
 from h2hgcn.cli.options import (
+    Comment,
     DataFolder,
+    Delimiter,
     Directed,
     Edges,
     Features,
@@ -130,6 +132,8 @@ def compare(
     source: Source = None,
     target: Target = None,
     header: Header = None,
+    delimiter: Delimiter = None,
+    comment: Comment = None,
     unlinked: Unlinked = None,
     data: DataFolder = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, each a run of every model.")] = 3,
@@ -172,7 +176,8 @@ def compare(
         from h2hgcn.models import ENCODERS
     graph = given(
         dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
-        directed=directed, source=source, target=target, header=header, unlinked=unlinked,
+        directed=directed, source=source, target=target, header=header, delimiter=delimiter, comment=comment,
+        unlinked=unlinked,
     )  # fmt: skip
     flags = {
         "data": absolute_paths(graph, Path()),

@@ -8,7 +8,9 @@ from rich.table import Table
 
 from h2hgcn.cli.console import print_json, print_title, starting, stderr, stdout
 from h2hgcn.cli.options import (
+    Comment,
     DataFolder,
+    Delimiter,
     Directed,
     Features,
     Header,
@@ -69,6 +71,8 @@ def inspect(
     source: Source = None,
     target: Target = None,
     header: Header = None,
+    delimiter: Delimiter = None,
+    comment: Comment = None,
     unlinked: Unlinked = None,
     member: Annotated[int | None, typer.Option("--graph", help="Which graph of a collection, counted from 0.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw degrees and δ to this file (.png, .svg or .pdf).")] = None,
@@ -83,7 +87,7 @@ def inspect(
 
     opened = open_graph(
         graph, data, features=features, labels=labels, weights=weights, directed=directed, source=source,
-        target=target, header=header, unlinked=unlinked,
+        target=target, header=header, delimiter=delimiter, comment=comment, unlinked=unlinked,
     )  # fmt: skip
     chosen = _one_graph(graph, opened, member)
     title = graph if member is None else f"{graph}, graph {member}"
@@ -211,19 +215,25 @@ def convert(
     source: Source = None,
     target: Target = None,
     header: Header = None,
+    delimiter: Delimiter = None,
+    comment: Comment = None,
+    unlinked: Unlinked = None,
 ) -> None:
     """Convert a graph of any size, once, to a folder that train and others map into memory as --edges FOLDER.
 
     Example: h2hgcn convert --edges my.csv --features x.csv --out my-graph
     """
     with starting():
-        from h2hgcn.datasets.on_disk import convert_graph, load_converted
+        from h2hgcn.datasets import convert_graph, load_graph
     if (source is None) != (target is None):
         raise DataError("--source and --target belong together; give both or none")
     columns = None if source is None or target is None else (source, target)
     column = False if weights == "none" else weights
-    folder = convert_graph(edges, out, features, labels, column, directed, columns=columns, header=header)
-    graph = load_converted(folder)
+    folder = convert_graph(
+        edges, out, features, labels, column, directed, columns=columns, header=header, delimiter=delimiter,
+        comment=comment, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
+    )  # fmt: skip
+    graph = load_graph(folder)
     count = graph.edge_index.shape[1] // (1 if directed else 2)
     stdout.print(f"{folder}: {graph.num_nodes:,} nodes, {count:,} edges, {graph.x.shape[1]} features", soft_wrap=True)
     for note in graph.notes:

@@ -10,7 +10,7 @@ from h2hgcn.cli.console import say, starting, stderr
 from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
-    from h2hgcn.datasets.tables import FileTable
+    from h2hgcn.datasets.tables import Table
     from h2hgcn.training import Run
 
 DataFolder = Annotated[
@@ -49,6 +49,13 @@ Target = Annotated[str | None, typer.Option(help="Column of edge targets.")]
 Header = Annotated[
     bool | None, typer.Option("--header/--no-header", help="Whether the edges file has a header. Default: find out.")
 ]
+Delimiter = Annotated[
+    str | None, typer.Option(help="What delimits fields of text files: a character, tab or space. Default: find out.")
+]
+Comment = Annotated[
+    str | None,
+    typer.Option(help="What comment lines of text files begin with; 'none' if all lines are data.", show_default="#"),
+]
 Unlinked = Annotated[
     str | None,
     typer.Option(help="Nodes with features or labels but no edge: error, keep or drop.", show_default="error"),
@@ -69,7 +76,7 @@ def open_graph(graph: str, root: Path | None = None, **options: Any) -> Any:
     from h2hgcn.datasets.graph_folder import load_graphs_by_text
     from h2hgcn.datasets.on_disk import is_converted
 
-    if graph in DATASETS and not Path(graph).is_file():
+    if graph.lower() in DATASETS and not Path(graph).is_file():
         given = [f"--{name}" for name, value in options.items() if value is not None]
         if given:
             raise DataError(f"{', '.join(given)}: only for a graph of your own; {graph} is a named dataset")
@@ -107,8 +114,8 @@ NewFeatures = Annotated[
 ]
 
 # How a file of edges was read for the run: another one is read the same way, unless flags say otherwise.
-_SAME_WAY = ("weights", "directed", "source", "target")
-_OF_NEW_EDGES = ("weights", "source", "target", "header")
+_SAME_WAY = ("weights", "directed", "source", "target", "delimiter", "comment")
+_OF_NEW_EDGES = ("weights", "source", "target", "header", "delimiter", "comment")
 
 OtherGraphs = Annotated[
     str | None,
@@ -219,6 +226,8 @@ def add_new_nodes(
         weights=False if read.get("weights") == "none" else read.get("weights"),
         columns=(read["source"], read["target"]) if "source" in read else None,
         header=read.get("header"),
+        delimiter=read.get("delimiter"),
+        comment=read.get("comment"),
     )
 
 
@@ -251,12 +260,12 @@ def _other_graphs(run: "Run", edges: str | None, graphs: str, options: dict[str,
 
 def read_pairs(path: Path, known: Any) -> list[list[Any]]:
     """The sources and the targets of pairs of ``known`` ids, as two lists."""
-    from h2hgcn.datasets.table_columns import EDGE_COLUMN_NAMES, end_columns
+    from h2hgcn.datasets.tables import EDGE_COLUMN_NAMES, end_columns
 
     table = _read(path, known, EDGE_COLUMN_NAMES)
     if len(table.columns) < 2:
         raise DataError(f"{path} has one column; a pair needs two nodes: delimit them by a comma or a tab")
-    sources, targets = _known_ids(table, end_columns(table), known, "node")
+    sources, targets = _known_ids(table, end_columns(table.columns), known, "node")
     alone = next((row for row, (a, b) in enumerate(zip(sources, targets, strict=True)) if a == b), None)
     if alone is not None:
         raise DataError(
@@ -268,28 +277,29 @@ def read_pairs(path: Path, known: Any) -> list[list[Any]]:
 
 def read_ids(path: Path, known: Any, what: str) -> list[Any]:
     """Some of the ``known`` ids of nodes or graphs, as ``what`` says."""
-    from h2hgcn.datasets.table_columns import id_column
+    from h2hgcn.datasets.tables import id_column
 
     table = _read(path, known, frozenset({what}))
     return _known_ids(table, (id_column(table.columns),), known, what)[0]
 
 
-def _read(path: Path, known: Any, names: frozenset[str]) -> "FileTable":
-    from h2hgcn.datasets.table_columns import read_node_table
+def _read(path: Path, known: Any, names: frozenset[str]) -> "Table":
+    from h2hgcn.datasets.nodes import read_node_table
+    from h2hgcn.datasets.tables import TextFormat
 
-    table, notes = read_node_table(path, known, names)
+    table, notes = read_node_table(path, known, TextFormat(), names)
     if names.isdisjoint(name.lower() for name in table.columns):
         for note in notes:
             warnings.warn(note, DataWarning, stacklevel=2)
     return table
 
 
-def _known_ids(table: "FileTable", columns: tuple[int, ...], known: Any, what: str) -> list[list[Any]]:
+def _known_ids(table: "Table", columns: tuple[int, ...], known: Any, what: str) -> list[list[Any]]:
     """Ids as the graph has them, found by what is written, so that 7 is 7 in a column of text, too."""
-    from h2hgcn.datasets.ids import unknown_nodes
+    from h2hgcn.datasets.arrays import unknown_nodes
 
     by_text = {str(node): node for node in known.tolist()}
-    written = [table.column(column).ids().to_pylist() for column in columns]
+    written = [table.ids(column).tolist() for column in columns]
     unknown = [
         (row, node) for row, ids in enumerate(zip(*written, strict=True)) for node in ids if str(node) not in by_text
     ]
@@ -300,6 +310,6 @@ def _known_ids(table: "FileTable", columns: tuple[int, ...], known: Any, what: s
     return [[by_text[str(node)] for node in ids] for ids in written]
 
 
-def _hint(table: "FileTable", row: int) -> str:
+def _hint(table: "Table", row: int) -> str:
     is_first = row == 0 and not table.has_header
     return "; if the line is a header, name its columns id, or source and target" if is_first else ""

@@ -18,7 +18,9 @@ from h2hgcn.cli.console import (
     write_table,
 )
 from h2hgcn.cli.options import (
+    Comment,
     DataFolder,
+    Delimiter,
     Directed,
     Edges,
     Features,
@@ -70,6 +72,8 @@ def predict(
     source: Source = None,
     target: Target = None,
     header: Header = None,
+    delimiter: Delimiter = None,
+    comment: Comment = None,
     unlinked: Unlinked = None,
     data: DataFolder = None,
     out: Annotated[Path | None, typer.Option(help="File to write: .csv or .parquet.")] = None,
@@ -90,7 +94,8 @@ def predict(
         check_table(out, force)
     options: dict[str, Any] = {
         "features": features, "weights": weights, "directed": directed, "source": source, "target": target,
-        "header": header, "unlinked": unlinked,
+        "header": header, "delimiter": delimiter, "comment": comment,
+        "unlinked": unlinked,
     }  # fmt: skip
     trained = open_run(run, data, edges is None and graphs is None, not no_final)
     opened = add_new_nodes(trained, new_edges, new_features, edges, **options)

@@ -18,7 +18,9 @@ from h2hgcn.cli.console import (
     write_table,
 )
 from h2hgcn.cli.options import (
+    Comment,
     DataFolder,
+    Delimiter,
     Directed,
     Edges,
     Features,
@@ -102,6 +104,8 @@ def embed(
     source: Source = None,
     target: Target = None,
     header: Header = None,
+    delimiter: Delimiter = None,
+    comment: Comment = None,
     unlinked: Unlinked = None,
     data: DataFolder = None,
     force: Force = False,
@@ -121,7 +125,8 @@ def embed(
         )
     options: dict[str, Any] = {
         "features": features, "labels": labels, "weights": weights, "directed": directed, "source": source,
-        "target": target, "header": header, "unlinked": unlinked,
+        "target": target, "header": header, "delimiter": delimiter, "comment": comment,
+        "unlinked": unlinked,
     }  # fmt: skip
     extended = add_new_nodes(opened, new_edges, new_features, edges, **options)
     other = open_other_graph(opened, edges, graphs, **options) if extended is opened else extended.data

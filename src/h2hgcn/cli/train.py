@@ -21,7 +21,9 @@ from h2hgcn.cli.console import (
     stdout,
 )
 from h2hgcn.cli.options import (
+    Comment,
     DataFolder,
+    Delimiter,
     Directed,
     Edges,
     Features,
@@ -127,6 +129,8 @@ def train(
     source: Source = None,
     target: Target = None,
     header: Header = None,
+    delimiter: Delimiter = None,
+    comment: Comment = None,
     unlinked: Unlinked = None,
     data: DataFolder = None,
     model: Annotated[str | None, typer.Option(help="The encoder; see h2hgcn models.")] = None,
@@ -176,7 +180,8 @@ def train(
         from h2hgcn.experiments.train import sections_of
     graph = given(
         dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
-        directed=directed, source=source, target=target, header=header, unlinked=unlinked,
+        directed=directed, source=source, target=target, header=header, delimiter=delimiter, comment=comment,
+        unlinked=unlinked,
     )  # fmt: skip
     flags = sections_of(
         absolute_paths(graph, Path()), map(setting, settings or ()), seed,

@@ -20,7 +20,9 @@ from h2hgcn.cli.console import (
     stdout,
 )
 from h2hgcn.cli.options import (
+    Comment,
     DataFolder,
+    Delimiter,
     Directed,
     Edges,
     Features,
@@ -99,6 +101,8 @@ def tune(
     source: Source = None,
     target: Target = None,
     header: Header = None,
+    delimiter: Delimiter = None,
+    comment: Comment = None,
     unlinked: Unlinked = None,
     data: DataFolder = None,
     trials: Annotated[int, typer.Option(min=1, help="Settings to try, all in all.")] = 30,
@@ -136,7 +140,8 @@ def tune(
         from h2hgcn.experiments.tune import Tuning, check_place, check_space, open_study, without_idle
     graph = given(
         dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
-        directed=directed, source=source, target=target, header=header, unlinked=unlinked,
+        directed=directed, source=source, target=target, header=header, delimiter=delimiter, comment=comment,
+        unlinked=unlinked,
     )  # fmt: skip
     given_flags = {
         "data": absolute_paths(graph, Path()),

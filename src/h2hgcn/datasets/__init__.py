@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from h2hgcn.datasets.collection import GraphCollection
     from h2hgcn.datasets.graph_folder import load_graphs
     from h2hgcn.datasets.inspect import GraphReport, inspect_graph
-    from h2hgcn.datasets.loading import load_graph
+    from h2hgcn.datasets.loading import convert_graph, load_graph
     from h2hgcn.datasets.registry import DATASETS, load_dataset
     from h2hgcn.datasets.splits import (
         EdgeSplit,
@@ -31,6 +31,7 @@ __all__ = [
     "GraphReport",
     "GraphSplit",
     "NodeSplit",
+    "convert_graph",
     "draw_negatives",
     "inspect_graph",
     "load_dataset",
@@ -46,7 +47,7 @@ _HOMES = {
     "h2hgcn.datasets.collection": ("GraphCollection",),
     "h2hgcn.datasets.graph_folder": ("load_graphs",),
     "h2hgcn.datasets.inspect": ("GraphReport", "inspect_graph"),
-    "h2hgcn.datasets.loading": ("load_graph",),
+    "h2hgcn.datasets.loading": ("convert_graph", "load_graph"),
     "h2hgcn.datasets.registry": ("DATASETS", "load_dataset"),
     "h2hgcn.datasets.splits": (
         "EdgeSplit",

@@ -1,17 +1,70 @@
-"""Arrays, sparse matrices and edges, checked before anything is computed with them."""
+"""Arrays, sparse matrices, edges and node ids, checked before anything is computed with them."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from difflib import get_close_matches
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
+from h2hgcn.datasets.tables import Ids, text_array
 from h2hgcn.errors import DataError
 
 UNLABELLED = -1  # the class of a node that has no label
+MASKS = ("train_mask", "val_mask", "test_mask")
+RANGE = "what single precision holds (1.4e-45 to 3.4e38)"
+
+# Rows that are worked on together, so that arrays may be larger than memory.
+BLOCK = 1 << 22
+
+
+class Arrays:
+    """Where the large arrays of a graph are: in memory, or as files of a folder that are mapped into memory."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+
+    def empty(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """An array to be filled; in a folder, ``NAME.npy``."""
+        if self.folder is None or 0 in shape:  # nothing can be mapped of an empty file
+            return np.empty(shape, dtype)
+        return np.lib.format.open_memmap(self.folder / f"{name}.npy", "w+", dtype, shape)
+
+    def join(self, name: str, parts: Iterator[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
+        """Several arrays whose rows come together in parts, of which there is at least one; scratch of a folder."""
+        if self.folder is None:
+            return [column[0] if len(column) == 1 else np.concatenate(column) for column in zip(*parts, strict=True)]
+        files = [(self.folder / f"{name}-{k}.scratch").open("wb") for k in range(4)]
+        try:
+            for part in parts:
+                for array, file in zip(part, files, strict=False):
+                    array.tofile(file)
+        finally:
+            for file in files:
+                file.close()
+        return [
+            np.memmap(file.name, array.dtype, "r+").reshape(-1, *array.shape[1:])
+            if Path(file.name).stat().st_size
+            else np.empty((0, *array.shape[1:]), array.dtype)
+            for file, array in zip(files, part, strict=False)
+        ]
+
+
+def blocks_of(length: int) -> Iterator[slice]:
+    """Slices that together make up ``length`` rows; at least one."""
+    return (slice(first, min(first + BLOCK, length)) for first in range(0, max(length, 1), BLOCK))
+
+
+def single(values: Any) -> Any:
+    """An array or SciPy matrix in single precision; what is too large becomes infinite, to be found by its checker."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float32, copy=False)
 
 
 def load_arrays(path: Path) -> Any:
@@ -66,7 +119,7 @@ def whole_matrix(matrix: Any, origin: str) -> Any:
 
 
 def _check_indices(matrix: Any) -> None:
-    # The checks mend small things in place, so they are run on a matrix that shares the arrays, not on the caller's.
+    # The checks fix small things in place, so they are run on a matrix that shares the arrays, not on the caller's.
     if matrix.format in ("csr", "csc", "bsr"):
         shared = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
         shared.check_format(full_check=True)
@@ -103,5 +156,169 @@ def edge_weights(graph: Any) -> NDArray[np.float32] | None:
     if weights.shape != (num_edges,):
         raise DataError(f"edge_weight has shape {tuple(weights.shape)}; give one number for each of {num_edges} edges")
     if not bool(weights.float().isfinite().all()):
-        raise DataError("edge_weight holds numbers that are not finite in float32; mend or drop them")
+        raise DataError("edge_weight holds numbers that are not finite in float32; fix or drop them")
     return weights.float().numpy()
+
+
+# A declared size beyond both is a damaged header, not a graph: every node takes memory, with edges or without.
+_MANY_NODES = 10_000_000
+_MOST_NODES_PER_EDGE = 100
+
+# Of an unknown id: ids that are looked at together, those that are compared letter by letter, and how similar to be.
+_IDS_AT_ONCE = 1 << 16
+_COMPARED = 100
+_SIMILAR = 0.6
+
+# Unknown ids that a message names.
+_NAMED = 3
+
+
+def ids_of_array(array: Ids, origin: str) -> Ids:
+    """The ids of an array; integers beyond 64 bits with a sign become texts, as those of a file do."""
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        return array.astype(np.str_)
+    if array.dtype.kind not in "iuU":
+        raise DataError(f"{origin} are of type {array.dtype}; node ids are integers or text")
+    return array if array.dtype.kind == "U" else array.astype(np.int64)
+
+
+def given_ids(values: Any, count: int, origin: str) -> Ids:
+    """Ids that were given for the nodes 0, 1, 2, ..., one each."""
+    ids = ids_of_array(to_numpy(values), origin)
+    if ids.shape != (count,):
+        raise DataError(f"{origin} have shape {ids.shape}, but there are {count} nodes; give one id each")
+    return ids
+
+
+def ids_of_objects(nodes: Sequence[Any], origin: str) -> Ids:
+    """The ids of a graph's nodes, which may be objects of any kind with distinct names."""
+    if are_integers({type(node) for node in nodes}):
+        return ids_of_integers(nodes)
+    texts = [str(node) for node in nodes]
+    if len(set(texts)) < len(texts):
+        raise DataError(f"{origin}: several nodes have the same name when written as text; rename them")
+    return text_ids(texts, origin)
+
+
+def text_ids(texts: Sequence[str], origin: str) -> Ids:
+    try:
+        return text_array(pa.array(texts, pa.string()), lambda _: origin)
+    except (pa.ArrowException, UnicodeError):  # texts that UTF-8 cannot hold
+        return np.asarray(texts, dtype=np.str_)
+
+
+def are_integers(kinds: set[type]) -> bool:
+    return bool not in kinds and all(issubclass(kind, Integral) for kind in kinds)
+
+
+def ids_of_integers(nodes: Sequence[Any]) -> Ids:
+    numbers = [int(node) for node in nodes]
+    try:
+        return np.array(numbers, dtype=np.int64)
+    except OverflowError:
+        return np.array([str(number) for number in numbers], dtype=np.str_)
+
+
+def integers_in(texts: Ids) -> Ids | None:
+    """The integers that the texts stand for, if all say nothing else: ``007`` and ``²`` are no such."""
+    try:
+        numbers = np.array([int(text) for text in texts.tolist()], dtype=np.int64)
+    except (ValueError, OverflowError):
+        return None
+    return numbers if np.array_equal(numbers.astype(np.str_), texts) else None
+
+
+def numbered_ids(count: int, num_edges: int, origin: str) -> Ids:
+    """The ids 0, 1, 2, ... of nodes that have none."""
+    if count > max(_MANY_NODES, _MOST_NODES_PER_EDGE * num_edges):
+        raise DataError(
+            f"{origin} is said to have {count} nodes, but has {num_edges} edges; fix the size, or leave out the nodes "
+            "without edges"
+        )
+    return np.arange(count)
+
+
+def unknown_nodes(names: Sequence[Any], ids: Ids, what: str = "node") -> str:
+    """What to say of ``names`` that are not among ``ids``: the first few, each with the most similar id."""
+    distinct = list(dict.fromkeys(names))
+    close = {name: closest_id(name, ids) for name in distinct[:_NAMED]}
+    ordered = np.sort(ids)
+    range_of_ids = f"ids go from {ordered[0]} to {ordered[-1]}"
+    if len(distinct) == 1:
+        name, near = distinct[0], close[distinct[0]]
+        return f"there is no {what} {name!r}; {range_of_ids if near is None else f'did you mean {near!r}?'}"
+    named = ", ".join(f"{name!r}{'' if near is None else f' (did you mean {near!r}?)'}" for name, near in close.items())
+    more = f" and {len(distinct) - _NAMED:,} more" if len(distinct) > _NAMED else ""
+    advice = "" if any(near is not None for near in close.values()) else f"; {range_of_ids}"
+    return f"there are no {what}s {named}{more}{advice}"
+
+
+def closest_id(name: Any, ids: Ids) -> Any:
+    """The id that was probably meant by one that is unknown: apart from case and blanks the same, or else similar; None
+    if there is none.
+
+    Similar integers are a matter of chance, so these are only recognized in another notation, such as 07.
+    """
+    wanted = str(name).strip().lower()
+    if ids.dtype.kind != "U":
+        near = _integer_of(wanted)
+        return near if near is not None and bool((ids == near).any()) else None
+    likely: list[tuple[float, str]] = []
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        block = np.ascontiguousarray(np.char.lower(np.char.strip(ids[start : start + _IDS_AT_ONCE])))
+        same = np.flatnonzero(block == wanted)
+        if len(same):
+            return ids[start + same[0]].item()
+        share = _letters_shared(wanted, block)
+        best = np.argsort(-share, kind="stable")[:_COMPARED]
+        likely += [(-share[k], ids[start + k].item()) for k in best.tolist() if share[k] >= _SIMILAR]
+        likely = sorted(likely)[:_COMPARED]
+    by_text = {text.strip().lower(): text for _, text in reversed(likely)}
+    close = get_close_matches(wanted, by_text, n=1, cutoff=_SIMILAR)
+    return by_text[close[0]] if close else None
+
+
+def _letters_shared(wanted: str, texts: Ids) -> Any:
+    """An upper bound of difflib's similarity of a text and each of many: it disregards the order of letters."""
+    if not texts.dtype.itemsize:
+        return np.zeros(len(texts))
+    letters = texts.view(np.uint32).reshape(len(texts), -1)
+    shared = np.zeros(len(texts))
+    for letter, count in Counter(wanted).items():
+        shared += np.minimum((letters == ord(letter)).sum(axis=1), count)
+    return 2 * shared / np.maximum(len(wanted) + (letters != 0).sum(axis=1), 1)
+
+
+def _integer_of(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return int(float(text)) if float(text).is_integer() else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def plain_array(source: Any, origin: str) -> Any:
+    """A NumPy array, or, of a sparse matrix or tensor, a SciPy matrix."""
+    if sp.issparse(source):
+        return whole_matrix(source, origin)
+    if isinstance(source, torch.Tensor):
+        return _from_tensor(source.detach().cpu())
+    try:
+        return np.asarray(source)
+    except (TypeError, ValueError, RuntimeError):
+        raise DataError(
+            f"{origin} are no rows of equal length; pass an array or a tensor with as much for every node"
+        ) from None
+
+
+def _from_tensor(tensor: torch.Tensor) -> Any:
+    if tensor.layout == torch.strided:
+        return to_numpy(tensor)
+    entries = tensor.to_sparse_coo().coalesce()
+    if entries.sparse_dim() != 2 or entries.dense_dim():
+        return to_numpy(entries.to_dense())
+    values = to_numpy(entries.values())
+    return sp.coo_array((values, tuple(entries.indices().numpy())), shape=tuple(entries.shape))

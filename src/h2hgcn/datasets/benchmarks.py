@@ -1,7 +1,7 @@
 """Cora, PubMed, Airport and the two disease trees from their published files."""
 
-import copyreg
-import math
+import hashlib
+import io
 import pickle
 import warnings
 import zipfile
@@ -14,103 +14,28 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, index_to_mask
+from torch_geometric.utils import index_to_mask, to_undirected
 
 from h2hgcn.datasets.arrays import load_arrays
 from h2hgcn.datasets.registry import airport_files, disease_files, planetoid_files
 from h2hgcn.datasets.structural import structural_features
 from h2hgcn.errors import DataError, DataWarning
 
-
-class _StandIn:
-    """What a pickle may build. With a ``__setstate__`` of its own, only instances take a state, never the class."""
-
-    def __setstate__(self, state: Any) -> None:
-        raise TypeError(f"{type(self).__name__} has no state")
+# Modules as they were called in the year of the files, and today.
+_RENAMED = {"scipy.sparse.csr": "scipy.sparse", "numpy.core.multiarray": "numpy._core.multiarray"}
 
 
-class _Dtype(_StandIn):
-    """A type of plain numbers, of which only the byte order may be said afterwards."""
-
-    def __init__(self, name: str, *flags: Any) -> None:
-        self.dtype = np.dtype(name)
-        if self.dtype.kind not in "biuf":
-            raise TypeError(f"arrays of {name} are not numbers")
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.dtype = self.dtype.newbyteorder(state[1])
-
-
-class _Array(_StandIn, np.ndarray):
-    def __new__(cls) -> "_Array":
-        return super().__new__(cls, 0)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        version, shape, kind, is_fortran, numbers = state
-        if min(shape, default=0) < 0 or math.prod(shape) * kind.dtype.itemsize != len(numbers):
-            raise ValueError(f"{len(numbers)} bytes are no array of shape {shape}")
-        np.ndarray.__setstate__(self, (version, shape, kind.dtype, is_fortran, numbers))
-
-
-class _EmptyArray(_StandIn):
-    """NumPy's ``_reconstruct``, which is called for an array and gives it its state afterwards."""
-
-    def __new__(cls, kind: type, shape: tuple[int], typecode: bytes) -> Any:
-        return _Array()
-
-
-class _CsrMatrix(_StandIn, sp.csr_matrix):  # type: ignore[misc]
-    def __new__(cls) -> "_CsrMatrix":
-        return super().__new__(cls)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # copies, which the rest of the pickle cannot change once they were checked
-        parts = tuple(np.array(state[name]) for name in ("data", "indices", "indptr"))
-        sp.csr_matrix.__init__(self, parts, shape=state["_shape"])
-        self.check_format(full_check=True)
-
-
-class _Dictionary(_StandIn, dict[Any, Any]):
-    """A dictionary for a ``defaultdict``: what is not in the file is not made up."""
-
-    def __init__(self, factory: Any = None) -> None:
-        super().__init__()
-
-
-# Names as they were in the year of the files, and as they are today.
-_ALLOWED: dict[tuple[str, str], type] = {
-    ("__builtin__", "list"): list,
-    ("builtins", "list"): list,
-    ("collections", "defaultdict"): _Dictionary,
-    ("numpy", "dtype"): _Dtype,
-    ("numpy", "ndarray"): _Array,
-    ("numpy.core.multiarray", "_reconstruct"): _EmptyArray,
-    ("numpy._core.multiarray", "_reconstruct"): _EmptyArray,
-    ("scipy.sparse.csr", "csr_matrix"): _CsrMatrix,
-    ("scipy.sparse._csr", "csr_matrix"): _CsrMatrix,
-}
-
-
-class _AllowList(pickle.Unpickler):
+class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _ALLOWED:
-            raise DataError(f"asks for {module}.{name}, which is not on the list of what data may hold; it was not run")
-        return _ALLOWED[module, name]
+        return super().find_class(_RENAMED.get(module, module), name)
 
 
-def load_pickle(path: Path) -> Any:
-    """What a pickle holds, Python 2's included."""
-    copyreg.clear_extension_cache()  # what is in there is handed out without asking the list
-    try:
-        with path.open("rb") as file:
-            loaded = _AllowList(file, encoding="latin1").load()
-    except DataError as error:
-        raise DataError(f"{path} {error}") from None
-    except Exception as error:  # a damaged pickle of allowed things can end in anything
-        raise DataError(f"{path} is not a whole pickle ({error}); put the original in its place") from error
-    finally:
-        copyreg.clear_extension_cache()  # nor may others be handed what stands in here
-    return np.asarray(loaded) if isinstance(loaded, _Array) else loaded
+def load_pickle(path: Path, sha256: str) -> Any:
+    """What a published pickle holds. A pickle can run anything, so one of another checksum is not read."""
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise DataError(f"{path} is not the published file, so its pickle was not read; put the original in its place")
+    return _Unpickler(io.BytesIO(content), encoding="latin1").load()
 
 
 _NUM_VALIDATION = 500
@@ -119,16 +44,16 @@ _NUM_VALIDATION = 500
 def load_planetoid(name: str, root: str | Path | None = None) -> Data:
     """The graph as PyG gives it, its masks included; ``self_loops`` are the nodes whose loops it leaves out.
 
-    PyG's own reader runs whatever a pickle asks for, so the files are read here, through an allow-list.
+    PyG's own reader runs whatever a pickle asks for, so the files are read here, by their checksums.
     """
-    return read_planetoid(planetoid_files(name).obtain(root), name)
-
-
-def read_planetoid(folder: Path, name: str) -> Data:
+    files = planetoid_files(name)
+    folder = files.obtain(root)
+    checksums = {file.name: file.sha256 or "" for file in files.files}
     known_x, test_x, known_y, test_y, train_y, graph = (
-        load_pickle(folder / f"ind.{name}.{part}") for part in ("allx", "tx", "ally", "ty", "y", "graph")
+        load_pickle(folder / file, checksums[file])
+        for file in (f"ind.{name}.{part}" for part in ("allx", "tx", "ally", "ty", "y", "graph"))
     )
-    test = torch.from_numpy(_test_nodes(folder / f"ind.{name}.test.index"))
+    test = torch.from_numpy(np.loadtxt(folder / f"ind.{name}.test.index", dtype=np.int64, ndmin=1))
     size = len(known_y) + len(test_y)
     x = torch.from_numpy(sp.vstack([known_x, test_x]).toarray().astype(np.float32))
     y = torch.from_numpy(np.concatenate([known_y, test_y]).argmax(1))
@@ -136,24 +61,14 @@ def read_planetoid(folder: Path, name: str) -> Data:
     x[test], y[test] = x[in_order], y[in_order]
 
     ends = np.array([(node, other) for node, others in graph.items() for other in others], dtype=np.int64)
-    if ends.max() >= size:
-        raise DataError(f"{folder}: the graph names node {ends.max()}, but there are features for {size} nodes")
     is_loop = ends[:, 0] == ends[:, 1]
-    edges = torch.from_numpy(ends[~is_loop].T.copy())
-    data = Data(x=x, y=y, edge_index=coalesce(torch.cat([edges, edges.flip(0)], 1), num_nodes=size), num_nodes=size)
+    data = Data(x=x, y=y, edge_index=_undirected(ends[~is_loop], size), num_nodes=size)
     data.self_loops = torch.from_numpy(np.unique(ends[is_loop, 0]))
     count = len(train_y)
     data.train_mask = index_to_mask(torch.arange(count), size)
     data.val_mask = index_to_mask(torch.arange(count, count + _NUM_VALIDATION), size)
     data.test_mask = index_to_mask(test, size)
     return data
-
-
-def _test_nodes(path: Path) -> np.ndarray:
-    try:
-        return np.loadtxt(path, dtype=np.int64, ndmin=1)
-    except ValueError as error:
-        raise DataError(f"{path}: {error}; put the original in its place") from error
 
 
 # What the airports must come to, since the file has no published checksum.
@@ -209,7 +124,7 @@ def load_airport(root: str | Path | None = None) -> Data:
     }
     unmet = [demand for demand, is_met in demands.items() if not is_met]
     if unmet:
-        raise DataError(f"{path}: {'; '.join(unmet)}. Make it anew{files.hint}")
+        raise DataError(f"{path}: {'; '.join(unmet)}. Convert it again{files.hint}")
     data = Data(
         x=torch.from_numpy(features.astype(np.float32)),
         y=torch.from_numpy(labels.astype(np.int64)),
@@ -219,7 +134,7 @@ def load_airport(root: str | Path | None = None) -> Data:
     distinct = int((data.edge_index[0] <= data.edge_index[1]).sum())
     if distinct != _AIRPORT_EDGES:
         raise DataError(
-            f"{path} has {distinct} different edges, but there are {_AIRPORT_EDGES}. Make it anew{files.hint}"
+            f"{path} has {distinct} different edges, but there are {_AIRPORT_EDGES}. Convert it again{files.hint}"
         )
     if "node_ids" in arrays:
         data.node_ids = arrays["node_ids"]
@@ -228,9 +143,9 @@ def load_airport(root: str | Path | None = None) -> Data:
     return data
 
 
-def _undirected(pairs: np.ndarray, size: int) -> torch.Tensor:
-    edges = torch.from_numpy(np.ascontiguousarray(pairs.T))
-    return coalesce(torch.cat([edges, edges.flip(0)], 1), num_nodes=size)
+def _undirected(pairs: NDArray[np.int64], size: int) -> torch.Tensor:
+    edge_index: torch.Tensor = to_undirected(torch.from_numpy(np.ascontiguousarray(pairs.T)), num_nodes=size)
+    return edge_index
 
 
 def _read_pairs(path: Path, size: int) -> np.ndarray:

@@ -15,7 +15,7 @@ The model, in the order in which it is drawn:
    ``susceptibility_noise`` for the first and ``trait_noise`` for the others, and with an error that all observations of
    a node share, ``shared_noise``; of the other nodes all observations are 0. Behind them stand ``num_noise_features``
    columns of standard normal noise.
-5. *Order.* The nodes are numbered anew at random, so that their numbers say nothing.
+5. *Order.* The nodes are renumbered at random, so that their numbers say nothing.
 
 Who was infected at any time is the label. Both tasks need features and graph together: the shared error, which a linear
 map can cancel and neighbors average out, hides from feature distances which nodes are alike, and what a node that was

@@ -1,7 +1,8 @@
 """The edges of a user's graph, from the files and objects they come in."""
 
 import gzip
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -16,28 +17,200 @@ from torch_geometric.data import Data, Dataset
 from torch_geometric.data.data import BaseData
 from torch_geometric.utils import is_undirected
 
-from h2hgcn.datasets.arrays import holds_matrix, load_arrays, load_matrix, to_numpy, whole_matrix
-from h2hgcn.datasets.frames import edge_frame, is_frame
-from h2hgcn.datasets.ids import (
+from h2hgcn.datasets.arrays import (
+    MASKS,
+    RANGE,
+    Arrays,
     are_integers,
+    blocks_of,
     given_ids,
+    holds_matrix,
     ids_of_array,
     ids_of_integers,
     ids_of_objects,
     integers_in,
+    load_arrays,
+    load_matrix,
     numbered_ids,
-)
-from h2hgcn.datasets.table_columns import (
-    EDGE_COLUMN_NAMES,
-    MASKS,
-    RANGE,
-    EdgeList,
-    edges_from_table,
-    lost_in_single,
     single,
+    text_ids,
+    to_numpy,
+    whole_matrix,
 )
-from h2hgcn.datasets.tables import Codes, Ids, check_is_file, read_table
+from h2hgcn.datasets.frames import edge_frame, is_frame
+from h2hgcn.datasets.tables import (
+    EDGE_COLUMN_NAMES,
+    SOURCE_NAMES,
+    TARGET_NAMES,
+    Codes,
+    DistinctIds,
+    Ids,
+    Table,
+    TextFormat,
+    check_is_file,
+    end_columns,
+    file_kind,
+    open_table,
+    shown,
+)
 from h2hgcn.errors import DataError
+
+
+@dataclass
+class EdgeList:
+    """Edges between ``ids[source]`` and ``ids[target]``, the ids being distinct.
+
+    ``all_nodes`` says that the ids are all that there are, nodes without edges included. A graph may bring features,
+    labels and masks along, in the order of the ids, or attributes by name.
+    """
+
+    ids: Ids
+    source: Codes
+    target: Codes
+    where: Callable[[int], str]
+    origin: str
+    weights: NDArray[Any] | None = None
+    directed: bool | None = None
+    all_nodes: bool = False
+    features: Any = None
+    labels: Any = None
+    masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    attributes: Callable[[str], dict[Any, Any]] | None = None
+    attribute_names: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+_WEIGHT_NAMES = ("weight", "weights", "w", "value")
+_SHOWN_COLUMNS = 5
+
+# The first line of a table of texts is a header if so few rows are likely to look like one by chance.
+_BY_CHANCE = 0.05
+
+
+def edges_from_table(
+    table: Table,
+    weights: str | bool | None,
+    columns: tuple[str, str] | None,
+    header: bool | None = None,
+    arrays: Arrays | None = None,
+) -> EdgeList:
+    """The edges of a table, whose columns are named, known by their names, or the first ones."""
+    arrays = arrays or Arrays()
+    if len(table.columns) < 2:
+        raise DataError(f"{table.where(0)}: one column, but an edge needs two nodes; delimit them by a comma or a tab")
+    notes = []
+    if columns is None:
+        source, target = end_columns(table.columns)
+        if (source, target) != (0, 1) or (table.has_header and not _is_named_edge(table.columns)):
+            notes.append(f"edges go from column {table.columns[source]!r} to column {table.columns[target]!r}")
+    else:
+        source, target = (table.column_number(name) for name in columns)
+    distinct = table.distinct_ids([source, target])
+    if columns is None and table.has_header and table.header_guessed:
+        _refuse_doubtful_header(table, distinct.ids, (source, target))
+    if header is False:
+        _refuse_forgotten_header(table, (source, target), distinct.ids)
+    weight = _weight_column(table, weights, {source, target})
+    ends = [source, target]
+    joined = arrays.join("edges", _edge_batches(table, ends, weight, distinct))
+    may_have_header = not table.has_header and table.header_guessed and distinct.ids.dtype.kind == "U"
+    if columns is None and may_have_header and _is_lone(distinct.ids, joined[0], joined[1]):
+        found = edges_from_table(table.with_header(True), weights, columns, None, arrays)
+        found.notes.insert(0, "the first line is taken for a header; pass header=False (--no-header) if it is an edge")
+        return found
+    if weight is not None and not isinstance(weights, str):
+        notes.append(f"{table.called(weight)} is taken for edge weights")
+    unused = [k for k in range(len(table.columns)) if k not in (source, target, weight)]
+    if unused and weights is None:
+        names = ", ".join(table.called(k) for k in unused[:_SHOWN_COLUMNS])
+        more = f" and {len(unused) - _SHOWN_COLUMNS} more" if len(unused) > _SHOWN_COLUMNS else ""
+        notes.append(f"not used: {names}{more}; name one as weights if it holds them")
+    if may_have_header:
+        notes.append("the first line is taken for an edge, not for a header; pass header=True (--header) if it is one")
+    return EdgeList(
+        distinct.ids, joined[0], joined[1], table.where, str(table.origin), None if weight is None else joined[2],
+        notes=[*notes, *table.comment_note()],
+    )  # fmt: skip
+
+
+def _edge_batches(
+    table: Table, ends: Sequence[int], weight: int | None, distinct: DistinctIds
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    for batch in table.batches():
+        codes = [distinct.codes(batch.column(column).ids()) for column in ends]
+        if weight is None:
+            yield tuple(codes)
+            continue
+        column = batch.column(weight)
+        numbers = column.numbers("give every edge a number, or take no weights (weights=False, --weights none)")
+        yield *codes, checked_weights(numbers, column.where)
+
+
+def _is_named_edge(columns: list[str]) -> bool:
+    """Whether the names leave no doubt; a single letter may be a node as well."""
+    source, target = columns[0].lower(), columns[1].lower()
+    return source in SOURCE_NAMES and target in TARGET_NAMES and len(source) > 1 and len(target) > 1
+
+
+def _is_lone(ids: Ids, source: Codes, target: Codes) -> bool:
+    """Whether the first row is two words that are in no other row, which is unlikely for an edge of this graph."""
+    counts = np.zeros(len(ids), np.int64)
+    for part in blocks_of(len(source)):
+        counts += np.bincount(source[part], minlength=len(ids)) + np.bincount(target[part], minlength=len(ids))
+    words = [str(ids[source[0]]), str(ids[target[0]])]
+    if counts[source[0]] > 1 or counts[target[0]] > 1 or any(letter.isdigit() for word in words for letter in word):
+        return False
+    lone = sum(
+        int(((counts[source[part]] == 1) & (counts[target[part]] == 1)).sum()) for part in blocks_of(len(source))
+    )
+    return lone / (len(source) + 1) <= _BY_CHANCE
+
+
+def _refuse_doubtful_header(table: Table, ids: Ids, ends: tuple[int, int]) -> None:
+    """A header that was found by its words alone, of which some are nodes as well."""
+    doubtful = [table.columns[k] for k in ends if table.columns[k] in ids] if ids.dtype.kind == "U" else []
+    if doubtful:
+        raise DataError(
+            f"{table.origin}: the first line looks like a header, but its {doubtful[0]!r} is also a node further down; "
+            "say what it is: header=True (--header) or header=False (--no-header)"
+        )
+
+
+def _refuse_forgotten_header(table: Table, ends: tuple[int, int], ids: Ids) -> None:
+    """Ids that are integers but for the first row: a header that was not expected."""
+    if ids.dtype.kind == "i":
+        return
+    rows = [table.first_ids(column, 100) for column in ends]
+    others = [text for column in rows for text in column[1:]]
+    if others and not _is_integer(rows[0][0]) and all(map(_is_integer, others)):
+        raise DataError(
+            f"{table.where(0)}: {shown(rows[0][0])} looks like a header above integer ids; leave out header=False"
+        )
+
+
+def _is_integer(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+def _weight_column(table: Table, weights: str | bool | None, used: set[int]) -> int | None:
+    """The column that is named, or called so, or the third of three without a header; none if ``weights`` is False."""
+    if weights is False:
+        return None
+    if isinstance(weights, str):
+        return table.column_number(weights)
+    named = [k for k, name in enumerate(table.columns) if name.lower() in _WEIGHT_NAMES and k not in used]
+    if table.has_header:
+        if weights is True and not named:
+            raise DataError(
+                f"{table.origin} has no column of weights; it has {', '.join(table.columns)}: name one of them"
+            )
+        return named[0] if named else None
+    if len(table.columns) == 3:
+        third = next(k for k in range(3) if k not in used)
+        return None if table.is_empty(third) else third
+    if weights is True:
+        raise DataError(f"{table.origin} has {len(table.columns)} columns; name the one that holds the weights")
+    return None
 
 
 def real_weights(weights: Any, origin: str) -> NDArray[np.float64]:
@@ -56,25 +229,27 @@ def real_weights(weights: Any, origin: str) -> NDArray[np.float64]:
     return array
 
 
+def checked_weights(weights: NDArray[Any], where: Callable[[int], str]) -> NDArray[np.float32]:
+    """Weights as the graph keeps them, each finite, not negative, and zero only if it was."""
+    kept: NDArray[np.float32] = single(weights)
+    problems = {
+        "must be finite and not negative; fix or leave it out": ~np.isfinite(weights) | (weights < 0),
+        f"is beyond {RANGE}; scale the weights": ~np.isfinite(kept) | ((kept == 0) & (weights != 0)),
+    }
+    for problem, bad in problems.items():
+        if bad.any():
+            row = int(bad.argmax())
+            raise DataError(f"{where(row)}: the weight {weights[row]} {problem}")
+    return kept
+
+
 def single_precision_weights(edges: EdgeList) -> NDArray[np.float32] | None:
-    """The weights as the graph keeps them, each finite, not negative, and zero only if it was."""
+    """The weights as the graph keeps them, checked."""
     if edges.weights is None:
         return None
     if len(edges.weights) != len(edges.source):
         raise DataError(f"{edges.origin}: {len(edges.weights)} weights for {len(edges.source)} edges")
-    _refuse(
-        edges, ~np.isfinite(edges.weights) | (edges.weights < 0), "must be finite and not negative; fix or leave it out"
-    )
-    _refuse(edges, lost_in_single(edges.weights), f"is beyond {RANGE}; scale the weights")
-    weights: NDArray[np.float32] = single(edges.weights)
-    return weights
-
-
-def _refuse(edges: EdgeList, bad: NDArray[np.bool_], why: str) -> None:
-    rows = np.flatnonzero(bad)
-    if len(rows):
-        assert edges.weights is not None
-        raise DataError(f"{edges.where(int(rows[0]))}: the weight {edges.weights[rows[0]]} {why}")
+    return checked_weights(edges.weights, edges.where)
 
 
 def edges_from_pairs(pairs: Any, origin: str = "the edges", with_weights: bool = True) -> EdgeList:
@@ -130,7 +305,7 @@ def _ids_of_list(nodes: list[Any], origin: str) -> Ids:
     if are_integers(kinds):
         return ids_of_integers(nodes)
     if kinds <= {str, np.str_}:
-        return np.array(nodes, dtype=np.str_)
+        return text_ids(nodes, origin)
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise DataError(f"{origin} name nodes by {names}; use integers alone, or texts alone")
 
@@ -329,13 +504,19 @@ def _number(edges: EdgeList, size: int) -> None:
     edges.ids, edges.all_nodes = np.arange(size), True
 
 
-def read_edges_from(source: Any, weights: Any, columns: tuple[str, str] | None, header: bool | None) -> EdgeList:
+def read_edges_from(
+    source: Any,
+    weights: Any,
+    columns: tuple[str, str] | None,
+    text: TextFormat,
+    arrays: Arrays | None = None,
+) -> EdgeList:
     """The edges of a file or of an object in memory, with the weights that were asked for."""
     if weights is not None and not isinstance(weights, str | bool):
-        edges = _edges_of(source, False, columns, header)
+        edges = _edges_of(source, False, columns, text, arrays)
         edges.weights = real_weights(weights, edges.origin)
         return edges
-    edges = _edges_of(source, weights, columns, header)
+    edges = _edges_of(source, weights, columns, text, arrays)
     if weights and edges.weights is None and len(edges.source):
         named = f" called {weights!r}" if isinstance(weights, str) else ""
         raise DataError(f"{edges.origin}: there are no weights{named}; leave them out, or pass them as weights=[...]")
@@ -343,13 +524,13 @@ def read_edges_from(source: Any, weights: Any, columns: tuple[str, str] | None, 
 
 
 def _edges_of(
-    source: Any, weights: str | bool | None, columns: tuple[str, str] | None, header: bool | None
+    source: Any, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays | None
 ) -> EdgeList:
     if isinstance(source, str | Path):
-        return _from_file(Path(source).expanduser(), weights, columns, header)
-    if is_frame(source) and header is None:
+        return _from_file(Path(source).expanduser(), weights, columns, text, arrays)
+    if is_frame(source) and text.header is None:
         return edges_from_table(edge_frame(source, columns), weights, columns)
-    if columns is not None or header is not None:
+    if columns is not None or text.header is not None:
         raise DataError("columns is for tables and DataFrames, header for delimited files")
     if isinstance(source, nx.Graph):
         return edges_from_networkx(source, weights, "the networkx graph")
@@ -370,11 +551,9 @@ def _edges_of(
 
 
 def _from_file(
-    path: Path, weights: str | bool | None, columns: tuple[str, str] | None, header: bool | None
+    path: Path, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays | None
 ) -> EdgeList:
     check_is_file(path)
-    names = [suffix.lower() for suffix in path.suffixes]
-    kind = next((suffix for suffix in reversed(names) if suffix != ".gz"), "")
     readers: dict[str, Callable[[Path, str | bool | None], EdgeList]] = {
         ".npz": edges_from_arrays,
         ".npy": edges_from_arrays,
@@ -382,13 +561,15 @@ def _from_file(
         ".gexf": _from_xml,
         ".mtx": _from_market,
     }
+    kind = file_kind(path)
     if kind in readers:
-        if columns is not None or header is not None:
+        if columns is not None or text.header is not None:
             raise DataError(f"{path}: columns and header are for delimited and Parquet files, not for {kind}")
         return readers[kind](path, weights)
     # columns may also be named by number, which tells nothing of a header
     names_of_headers = EDGE_COLUMN_NAMES | {n.strip().lower() for n in columns or () if not n.strip().isdecimal()}
-    return edges_from_table(read_table(path, header, names_of_headers), weights, columns, header)
+    table = open_table(path, text, names_of_headers, keep=arrays is None or arrays.folder is None)
+    return edges_from_table(table, weights, columns, text.header, arrays)
 
 
 def _from_xml(path: Path, weights: str | bool | None) -> EdgeList:

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected, to_undirected
 
+from h2hgcn.datasets.arrays import single
 from h2hgcn.datasets.collection import GraphList
-from h2hgcn.datasets.edges import read_edges_from
+from h2hgcn.datasets.edges import EdgeList, read_edges_from
 from h2hgcn.datasets.loading import graph_of
 from h2hgcn.datasets.nodes import and_more, label_tensor, read_labels
 from h2hgcn.datasets.structural import add_structural_features, structural_features
-from h2hgcn.datasets.table_columns import ID_NAMES, EdgeList, single
-from h2hgcn.datasets.tables import DELIMITED_SUFFIXES, PARQUET_SUFFIXES
+from h2hgcn.datasets.tables import DELIMITED_SUFFIXES, ID_NAMES, PARQUET_SUFFIXES, TextFormat
 from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def load_graphs(
     *,
     columns: tuple[str, str] | None = None,
     header: bool | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
 ) -> GraphList:
     """The graphs of a folder, with their names, classes and features, for ``fit``, ``h2hgcn.train`` or ``run.predict``.
 
@@ -62,7 +64,7 @@ def load_graphs(
         features: Names of node attributes (GraphML, GEXF) or of columns of a TU dataset. None takes the ``x`` of NPZ
             files, all attributes that are a number at every node of every graph, or the node attributes and one-hot
             node labels of a TU dataset; where there are none, and with False, the structural ones of ``load_graph``.
-        weights, directed, columns, header: As for ``load_graph``, the same for all files.
+        weights, directed, columns, header, delimiter, comment: As for ``load_graph``, the same for all files.
 
     What was left out, made up or assumed is in ``notes``, and said once as a ``DataWarning``.
     """
@@ -72,13 +74,15 @@ def load_graphs(
         raise DataError(f"{path} {what}; name a folder of graphs")
     if isinstance(features, str):
         features = [features]
-    prefix = _tu_prefix(path)
+    text, prefix = TextFormat(header, delimiter, comment), _tu_prefix(path)
     if prefix is not None:
-        if columns is not None or header is not None or weights:
-            raise DataError(f"{path} holds a TU dataset; columns, header and weights are for graphs in files")
+        if columns is not None or text.is_given() or weights:
+            raise DataError(
+                f"{path} holds a TU dataset; columns, header, delimiter, comment and weights are for graphs in files"
+            )
         graphs = _tu_graphs(*prefix, features, directed, labels)
     else:
-        graphs = _file_graphs(path, labels, features, weights, directed, columns, header)
+        graphs = _file_graphs(path, labels, features, weights, directed, columns, text)
     for note in graphs.notes:
         warnings.warn(f"{path}: {note}", DataWarning, stacklevel=2)
     return graphs
@@ -93,6 +97,8 @@ def load_graphs_by_text(
     source: str | None = None,
     target: str | None = None,
     header: bool | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
 ) -> GraphList:
     """``load_graphs`` for what flags and configuration files say."""
     if not graphs:
@@ -103,7 +109,8 @@ def load_graphs_by_text(
         graphs, labels,
         False if features == "none" else features.split(",") if isinstance(features, str) else features,
         False if weights == "none" else weights, directed,
-        columns=None if source is None or target is None else (source, target), header=header,
+        columns=None if source is None or target is None else (source, target), header=header, delimiter=delimiter,
+        comment=comment,
     )  # fmt: skip
 
 
@@ -114,11 +121,11 @@ def _file_graphs(
     weights: str | bool | None,
     directed: bool | None,
     columns: tuple[str, str] | None,
-    header: bool | None,
+    text: TextFormat,
 ) -> GraphList:
     labels = _labels_file(folder) if labels is None else labels
     files, notes = _graph_files(folder, labels)
-    sources = {name: _read_file(path, weights, columns, header) for name, path in files.items()}
+    sources = {name: _read_file(path, weights, columns, text) for name, path in files.items()}
     _check_direction(sources, directed)
     chosen = _chosen_features(folder, sources, features, notes)
     graphs: list[Data] = []
@@ -135,7 +142,7 @@ def _file_graphs(
     if getattr(graphs[0], "structural", False):
         notes.append(next(note for note in graphs[0].notes if "structural" in note))
     ids = list(sources)
-    classes = None if labels is None or labels is False else _classes(labels, ids, notes)
+    classes = None if labels is None or labels is False else _classes(labels, ids, notes, text)
     return _collection(folder.name, graphs, ids, classes, notes, getattr(graphs[0], "feature_names", None))
 
 
@@ -211,10 +218,8 @@ def _natural(name: str) -> tuple[list[Any], str]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)], name
 
 
-def _read_file(
-    path: Path, weights: str | bool | None, columns: tuple[str, str] | None, header: bool | None
-) -> EdgeList:
-    source = read_edges_from(path, weights, columns, header)
+def _read_file(path: Path, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat) -> EdgeList:
+    source = read_edges_from(path, weights, columns, text)
     if not len(source.ids):
         raise DataError(f"{path} holds a graph without nodes; take it out of the folder")
     source.labels = None  # those of nodes, where a graph has one class
@@ -278,9 +283,9 @@ def _is_structural(features: Sequence[str]) -> bool:
     return any(list(features) == structural_features(empty, 1, both)[1] for both in (False, True))
 
 
-def _classes(labels: Any, names: list[str], notes: list[str]) -> Classes:
+def _classes(labels: Any, names: list[str], notes: list[str], text: TextFormat | None = None) -> Classes:
     """The class of each graph, as it is labeled."""
-    values = read_labels(labels, np.array(names), _GRAPH_ID_NAMES)
+    values = read_labels(labels, np.array(names), _GRAPH_ID_NAMES, text)
     notes += values.notes
     if values.parts is not None:
         notes.append(f"{values.origin}: the column 'split' is not used; collections are split into folds")

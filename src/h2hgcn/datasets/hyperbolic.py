@@ -4,6 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.random import RandomState
 from numpy.typing import NDArray
@@ -41,7 +42,10 @@ def pairs_within(radii: Floats, angles: Floats, distance: float) -> NDArray[np.i
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     found = np.empty(starts[-1], np.int64)
     run_on_rows(_fill_pairs, shape, radii, angles, distance, *bands, starts, found)
-    return _both_ways(starts, found)
+    once = sp.csr_array((np.ones(len(found), np.bool_), found, starts), shape=(len(radii), len(radii)))
+    once.sort_indices()
+    both = (once + once.T).tocoo()
+    return np.stack([both.row, both.col]).astype(np.int64)
 
 
 def _sorted_into_bands(radii: Floats, angles: Floats) -> _Bands:
@@ -124,31 +128,6 @@ def _fill_pairs(
             _neighbors_outward(
                 node, all_radii, all_angles, distance, starts, edges, angles, radii, nodes, band_of, found, places[node]
             )
-
-
-@compiled
-def _both_ways(starts: Any, found: Any) -> Any:
-    """Pairs, listed once at one of their ends, as edges in both directions, sorted."""
-    count = len(starts) - 1
-    places = np.zeros(count + 1, np.int64)
-    for node in range(count):
-        places[node + 1] += starts[node + 1] - starts[node]
-        for entry in range(starts[node], starts[node + 1]):
-            places[found[entry] + 1] += 1
-    for node in range(count):
-        places[node + 1] += places[node]
-    edges = np.empty((2, 2 * len(found)), np.int64)
-    used = places[:-1].copy()
-    for node in range(count):
-        for entry in range(starts[node], starts[node + 1]):
-            other = found[entry]
-            edges[1, used[node]], edges[1, used[other]] = other, node
-            used[node] += 1
-            used[other] += 1
-    for node in range(count):
-        edges[0, places[node] : places[node + 1]] = node
-        edges[1, places[node] : places[node + 1]].sort()
-    return edges
 
 
 # Features are multiples of this: what another processor rounds differently goes unseen.

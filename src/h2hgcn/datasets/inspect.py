@@ -13,14 +13,15 @@ from scipy.optimize import minimize_scalar
 from scipy.special import zeta
 from torch import Tensor
 
-from h2hgcn.datasets.hyperbolicity import Hyperbolicity, measure_hyperbolicity
 from h2hgcn.datasets.shape import (
     Clustering,
     Components,
+    Hyperbolicity,
     SimpleGraph,
     connected_components,
     count_bridges,
     measure_clustering,
+    measure_hyperbolicity,
     simple_graph,
 )
 from h2hgcn.datasets.splits import check_seed, split_edges
@@ -268,8 +269,8 @@ def _component(size: Size) -> list[str]:
     if size.components == 1:
         return []
     return [
-        f"mean δ and the distances' mean and deviation are those of the largest of {size.components:,} components, "
-        f"with {size.largest_component_share:.0%} of the nodes; δ and diameter are the largest of any"
+        f"δ and the distances' mean and deviation are those of the largest of {size.components:,} components, "
+        f"with {size.largest_component_share:.0%} of the nodes; the diameter is the largest of any"
     ]
 
 
@@ -424,7 +425,7 @@ _LINK_PREDICTION: dict[Outlook, str] = {
     "likely": "For link prediction, expect a gain that is largest in few dimensions.",
     "possible": "For link prediction, look for a gain in 16 dimensions or fewer; it tends to vanish with more.",
     "unlikely": "For link prediction, expect no gain over a Euclidean model.",
-    "unknown": "For link prediction, nothing can be foretold.",
+    "unknown": "For link prediction, no prediction is possible.",
 }
 
 
@@ -461,7 +462,7 @@ def _node_classification(outlook: Outlook, homophily: LabelHomophily | None) -> 
     if homophily is None:
         return ()
     if homophily.adjusted is None:
-        return ("For node classification, nothing can be foretold: no edge joins nodes that are known to differ.",)
+        return ("For node classification, no prediction is possible: no edge joins nodes that are known to differ.",)
     if _labels_ignore_edges(homophily):
         across = "hardly follow the edges" if homophily.adjusted > -LOW_HOMOPHILY else "tend to differ across edges"
         return (
@@ -473,7 +474,7 @@ def _node_classification(outlook: Outlook, homophily: LabelHomophily | None) -> 
         "likely": "hyperbolic geometry may add to that in few dimensions",
         "possible": "hyperbolic geometry may add a little in low dimension",
         "unlikely": "a Euclidean model is as good a choice",
-        "unknown": "which geometry is best cannot be foretold",
+        "unknown": "which geometry is best is unknown",
     }
     return (f"For node classification, {follow}, so a graph convolution should profit from them; {gain[outlook]}.",)
 
@@ -592,13 +593,13 @@ def plot_inspection(graph: Any, report: GraphReport, path: str | Path) -> Path:
         raise DataError("drawing needs matplotlib; install it with: pip install h2hgcn[plot]") from error
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    _draw_degrees(left, graph, report)
+    draw_degrees(left, graph, report)
     _draw_delta(right, report)
     figure.savefig(path, dpi=150)
     return path
 
 
-def _draw_degrees(axes: Any, graph: Any, report: GraphReport) -> None:
+def draw_degrees(axes: Any, graph: Any, report: GraphReport) -> None:
     degrees = simple_graph(graph).degrees
     values, counts = np.unique(degrees, return_counts=True)
     if 0 < len(values) <= FEW_DEGREES:

@@ -1,18 +1,18 @@
 """A user's own graph: files and objects in, a PyG ``Data`` out."""
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from h2hgcn.datasets.arrays import UNLABELLED, load_arrays
-from h2hgcn.datasets.edges import read_edges_from, single_precision_weights
+from h2hgcn.datasets.arrays import MASKS, UNLABELLED, Arrays, blocks_of, load_arrays
+from h2hgcn.datasets.edges import EdgeList, checked_weights, read_edges_from
 from h2hgcn.datasets.nodes import (
     NodeValues,
     Unlinked,
@@ -25,56 +25,121 @@ from h2hgcn.datasets.nodes import (
     num_rows,
     split_column,
 )
-from h2hgcn.datasets.on_disk import is_converted, load_converted
+from h2hgcn.datasets.on_disk import is_converted, load_converted, new_folder, save_converted
 from h2hgcn.datasets.registry import DATASETS
-from h2hgcn.datasets.structural import add_structural_features
-from h2hgcn.datasets.table_columns import ID_NAMES, MASKS, EdgeList, id_column
-from h2hgcn.datasets.tables import PARQUET_SUFFIXES, Ids, find_layout, read_text
+from h2hgcn.datasets.structural import add_structural_features, structural_note
+from h2hgcn.datasets.tables import (
+    DELIMITED_SUFFIXES,
+    ID_NAMES,
+    PARQUET_SUFFIXES,
+    Ids,
+    TextFormat,
+    file_kind,
+    id_column,
+    open_table,
+)
 from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.jit import compiled
 
 
-def set_edges(data: Data, source: EdgeList, nodes: Ids, notes: list[str]) -> None:
-    """Gives ``data`` its ``edge_index`` and ``edge_weight``; what is left out is noted."""
+def set_edges(data: Data, source: EdgeList, nodes: Ids, notes: list[str], arrays: Arrays) -> None:
+    """Gives ``data`` its ``edge_index`` and ``edge_weight``: sorted, each edge once, both directions if undirected.
+
+    What is left out is noted.
+    """
+    size, count = len(nodes), len(source.source)
     places = np.searchsorted(nodes, source.ids)
-    first, second = places[source.source], places[source.target]
-    weights = single_precision_weights(source)
-    is_loop = first == second
-    if is_loop.any():
-        notes.append(f"{_count(int(is_loop.sum()), 'self-loop')} left out; every layer adds its own")
-    size = len(nodes)
-    low, high = (first, second) if data.directed else (np.minimum(first, second), np.maximum(first, second))
-    keys = (low * size + high)[~is_loop]
-    kept, where = np.unique(keys, return_index=True)
-    if len(kept) < len(keys):
-        backwards = int((first > second)[~is_loop].sum())
-        both_ways = not data.directed and len(keys) == 2 * len(kept) and backwards == len(kept)
-        notes.append(_repetition_note(len(keys) - len(kept), both_ways))
-        if weights is not None:
-            _note_other_weights(weights[~is_loop], weights[~is_loop][where][np.searchsorted(kept, keys)], notes)
-    index = np.stack([kept // max(size, 1), kept % max(size, 1)])
-    value = None if weights is None else weights[~is_loop][where]
-    if not data.directed:
-        order = np.argsort(np.concatenate([kept, index[1] * size + index[0]]))
-        index = np.concatenate([index, index[::-1]], axis=1)[:, order]
-        value = None if value is None else np.concatenate([value, value])[order]
-    data.edge_index = torch.from_numpy(index)
-    if value is not None:
-        data.edge_weight = torch.from_numpy(value)
+    weighted = source.weights is not None
+    if source.weights is not None and len(source.weights) != count:
+        raise DataError(f"{source.origin}: {len(source.weights)} weights for {count} edges")
+    loops = backwards = 0
+
+    def edges() -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        nonlocal loops, backwards
+        for part in blocks_of(count):
+            first, second = places[source.source[part]], places[source.target[part]]
+            kept = first != second
+            weights = np.empty(0, np.float32)
+            if source.weights is not None:
+                start = part.start
+                weights = checked_weights(source.weights[part], lambda row: source.where(start + row))[kept]  # noqa: B023
+            first, second = first[kept], second[kept]
+            loops += int((~kept).sum())
+            backwards += int((first > second).sum())
+            low, high = (first, second) if data.directed else (np.minimum(first, second), np.maximum(first, second))
+            yield low * size + high, weights
+
+    keys, weights = arrays.join("keys", edges())
+    if weighted:
+        order = np.argsort(keys, kind="stable")
+        sorted_parts = ((keys[order[part]], weights[order[part]]) for part in blocks_of(len(keys)))
+        keys, weights = arrays.join("sorted", sorted_parts)
+    else:
+        keys.sort()
+    kept, differing = _keep_first(keys, weights)
+    if loops:
+        notes.append(f"{_count(loops, 'self-loop')} left out; every layer adds its own")
+    if kept < len(keys):
+        both_ways = not data.directed and len(keys) == 2 * kept and backwards == kept
+        notes.append(_repetition_note(len(keys) - kept, both_ways))
+    if differing:
+        notes.append(
+            f"of the repeated edges, {differing} had another weight than the first, which was kept; add them up "
+            "beforehand if that is meant"
+        )
+    length = kept if data.directed else 2 * kept
+    edge_index = arrays.empty("edge_index", (2, length), np.int64)
+    values = arrays.empty("edge_weight", (length if weighted else 0,), np.float32)
+    if data.directed:
+        for part in blocks_of(kept):
+            edge_index[0, part], edge_index[1, part] = np.divmod(keys[part], max(size, 1))
+            values[part] = weights[part]
+    else:
+        _fill_both_ways(keys[:kept], weights[:kept], size, edge_index, values)
+    data.edge_index = torch.from_numpy(edge_index)
+    if weighted:
+        data.edge_weight = torch.from_numpy(values)
+
+
+@compiled
+def _keep_first(keys: Any, weights: Any) -> tuple[int, int]:
+    """Moves the first of equal numbers, and its weight, to the front; returns how many these are, and how many others
+    had another weight.
+    """
+    count = differing = 0
+    for k in range(len(keys)):
+        if k == 0 or keys[k] != keys[count - 1]:
+            keys[count] = keys[k]
+            if len(weights):
+                weights[count] = weights[k]
+            count += 1
+        elif len(weights) and weights[k] != weights[count - 1]:
+            differing += 1
+    return count, differing
+
+
+@compiled
+def _fill_both_ways(keys: Any, weights: Any, size: int, edges: Any, values: Any) -> None:
+    """A row's smaller neighbors come before its larger ones, both in order, so that rows are sorted."""
+    places = np.zeros(size + 1, np.int64)
+    for key in keys:
+        places[key // size + 1] += 1
+        places[key % size + 1] += 1
+    for node in range(size):
+        places[node + 1] += places[node]
+    for k in range(len(keys)):
+        low, high = keys[k] // size, keys[k] % size
+        for row, other in ((low, high), (high, low)):
+            edges[0, places[row]], edges[1, places[row]] = row, other
+            if len(weights):
+                values[places[row]] = weights[k]
+            places[row] += 1
 
 
 def _repetition_note(repeated: int, both_ways: bool) -> str:
     if both_ways:
         return f"every edge is listed in both directions: {repeated} undirected edges"
     return f"{_count(repeated, 'repeated edge')} left out"
-
-
-def _note_other_weights(weights: NDArray[np.float32], first: NDArray[np.float32], notes: list[str]) -> None:
-    differing = int((weights != first).sum())
-    if differing:
-        notes.append(
-            f"of the repeated edges, {differing} had another weight than the first, which was kept; add them up "
-            "beforehand if that is meant"
-        )
 
 
 def _count(number: int, what: str) -> str:
@@ -90,6 +155,8 @@ def load_graph(
     *,
     columns: tuple[str, str] | None = None,
     header: bool | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
     unlinked: Unlinked = "error",
 ) -> Data:
     """A PyG ``Data`` with ``x``, ``y``, ``edge_index``, ``edge_weight``, ``node_ids``, ``directed`` and ``notes``.
@@ -112,6 +179,8 @@ def load_graph(
         directed: Whether an edge goes one way. None asks the graph, else no.
         columns: The columns that hold source and target; else those called so, else the first two.
         header: Whether a delimited file of edges has one; None finds out.
+        delimiter: What delimits the fields of text files: a character, ``"tab"`` or ``"space"``; None finds out.
+        comment: What comment lines of text files begin with, ``#`` by default; ``"none"`` if all lines are data.
         unlinked: What to do with nodes that have features or labels but no edge.
 
     The folder of a converted graph (``convert_graph``) is mapped into memory, and goes without the other arguments.
@@ -119,16 +188,51 @@ def load_graph(
     said once as a ``DataWarning``. Node ids, integers or texts, are sorted; ``node_ids[i]`` is the id of node ``i``.
     """
     if is_converted(edges):
-        _check_alone(edges, features, labels, weights, directed, columns, header)
+        _check_alone(edges, features, labels, weights, directed, columns, header, delimiter, comment)
         return load_converted(Path(edges))
     if unlinked not in ("error", "keep", "drop"):
         raise DataError(f"unlinked={unlinked!r} is not known; use 'error', 'keep' or 'drop'")
-    source = read_edges_from(edges, weights, columns, header)
+    text = TextFormat(header, delimiter, comment)
+    source = read_edges_from(edges, weights, columns, text)
     name = Path(edges).name.split(".")[0] if isinstance(edges, str | Path) else "graph"
-    data = graph_of(source, name, features, labels, directed, unlinked)
+    data = graph_of(source, name, features, labels, directed, unlinked, text)
     for note in data.notes:
         warnings.warn(f"{source.origin}: {note}", DataWarning, stacklevel=2)
     return data
+
+
+def convert_graph(
+    edges: str | Path,
+    out: str | Path,
+    features: str | Path | None = None,
+    labels: str | Path | None = None,
+    weights: str | bool | None = None,
+    directed: bool = False,
+    *,
+    columns: tuple[str, str] | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
+    unlinked: Unlinked = "error",
+) -> Path:
+    """Reads files as ``load_graph`` does and writes the graph to the folder ``out``, which ``load_graph`` maps into
+    memory. Returns the folder.
+
+    Of delimited and Parquet files, memory holds the node ids, the labels and one batch of rows at a time, and for edges
+    with weights a number each; edges are sorted on disk.
+    """
+    if unlinked not in ("error", "keep", "drop"):
+        raise DataError(f"unlinked={unlinked!r} is not known; use 'error', 'keep' or 'drop'")
+    out, text = Path(out), TextFormat(header, delimiter, comment)
+    with new_folder(out) as folder:
+        arrays = Arrays(folder)
+        source = read_edges_from(Path(edges), weights, columns, text, arrays)
+        data = graph_of(source, Path(edges).name.split(".")[0], features, labels, directed, unlinked, text, arrays)
+        if data.get("x") is not None and data.x.layout != torch.strided:
+            raise DataError(f"{features or edges} has sparse features, which cannot be converted; use load_graph")
+        given = [Path(path) for path in (edges, features, labels) if path is not None and Path(path).is_file()]
+        save_converted(folder, data, given)
+    return out
 
 
 def graph_of(
@@ -138,22 +242,34 @@ def graph_of(
     labels: Any = None,
     directed: bool | None = None,
     unlinked: Unlinked = "error",
+    text: TextFormat | None = None,
+    arrays: Arrays | None = None,
 ) -> Data:
-    """The graph of edges that were read; for the arguments see ``load_graph``."""
-    node_features = features_of(source, features)
-    node_labels = labels_of(source, labels)
+    """The graph of edges that were read; for the arguments see ``load_graph``. ``arrays`` says where large arrays are
+    kept; in a folder there are no structural features, which are made when the graph is loaded.
+    """
+    arrays = arrays or Arrays()
+    node_features = features_of(source, features, text, arrays)
+    node_labels = labels_of(source, labels, text)
     nodes = _nodes(source, [values for values in (node_features, node_labels) if values is not None], unlinked)
     data = Data(num_nodes=len(nodes))
     data.node_ids = nodes
     data.name = name
     data.directed = bool(source.directed) if directed is None else directed
     notes = list(source.notes)
-    set_edges(data, source, nodes, notes)
+    set_edges(data, source, nodes, notes, arrays)
     _set_masks(data, source, nodes)
-    alone = len(nodes) - len(torch.unique(data.edge_index))
-    if alone:
-        notes.append(f"{alone} of {len(nodes)} nodes have no edge")
-    _set_features(data, node_features, nodes, unlinked, notes)
+    linked = np.zeros(len(nodes), dtype=bool)
+    for part in blocks_of(data.edge_index.shape[1]):
+        linked[data.edge_index[:, part]] = True
+    if not linked.all():
+        notes.append(f"{int((~linked).sum())} of {len(nodes)} nodes have no edge")
+    if node_features is not None:
+        _set_features(data, node_features, nodes, unlinked, notes, arrays)
+    elif arrays.folder is None:
+        notes.append(add_structural_features(data))
+    else:
+        notes.append(structural_note(data.directed))
     if node_labels is not None:
         _set_labels(data, node_labels, nodes, unlinked, notes)
     data.notes = notes
@@ -202,12 +318,11 @@ def _set_masks(data: Data, source: EdgeList, nodes: Ids) -> None:
         data[name] = torch.from_numpy(mask)
 
 
-def _set_features(data: Data, values: NodeValues | None, nodes: Ids, unlinked: Unlinked, notes: list[str]) -> None:
-    if values is None:
-        notes.append(add_structural_features(data))
-        return
+def _set_features(
+    data: Data, values: NodeValues, nodes: Ids, unlinked: Unlinked, notes: list[str], arrays: Arrays
+) -> None:
     rows = aligned(values, nodes, "features", unlinked, notes)
-    data.x = feature_tensor(values, rows, nodes)
+    data.x = feature_tensor(values, rows, nodes, arrays)
     if values.sparse and (rows < 0).any():
         notes.append(
             f"{int((rows < 0).sum())} of {len(nodes)} nodes have no row in {values.origin}; their features are 0"
@@ -253,11 +368,13 @@ def load_graph_by_text(
     target: str | None = None,
     header: bool | None = None,
     unlinked: str | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
 ) -> Any:
     """``load_graph`` for what flags and configuration files say."""
     if not edges:
         raise DataError("--edges is empty; name a file of edges")
-    if edges in DATASETS and not Path(edges).exists():
+    if edges.lower() in DATASETS and not Path(edges).exists():
         raise DataError(f"--edges {edges}: that is a named dataset, not a file; train on it with --dataset {edges}")
     if Path(edges).is_dir() and not is_converted(edges):
         raise DataError(
@@ -266,22 +383,23 @@ def load_graph_by_text(
     if (source is None) != (target is None):
         raise DataError("--source and --target belong together; give both or none")
     chosen: Any = features
-    if features is not None and _has_attributes(edges) and not Path(features).exists():
+    if features is not None and _has_attributes(edges) and not _is_named_file(features):
         chosen = features.split(",")
     columns = None if source is None or target is None else (source, target)
     return load_graph(
         Path(edges), chosen, labels, False if weights == "none" else weights, directed,
-        columns=columns, header=header, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
+        columns=columns, header=header, delimiter=delimiter, comment=comment,
+        unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
     )  # fmt: skip
 
 
-def has_split(edges: str | None, labels: str | None) -> bool:
+def has_split(edges: str | None, labels: str | None, text: TextFormat | None = None) -> bool:
     """Whether the files of a graph have a split of its nodes, as far as their headers say: a column beside the labels,
     or masks beside the edges. What is wrong with a file is said when it is loaded.
     """
     try:
-        if labels is not None and Path(labels).is_file() and Path(labels).suffix.lower() not in (".npy", ".npz"):
-            columns = _columns(Path(labels))
+        if labels is not None and Path(labels).is_file() and file_kind(Path(labels)) not in (".npy", ".npz"):
+            columns = open_table(Path(labels), text or TextFormat(), ID_NAMES | {"label", "split"}).columns
             if split_column([name for k, name in enumerate(columns) if k != id_column(columns)]) is not None:
                 return True
         if edges is not None and Path(edges).suffix.lower() == ".npz" and Path(edges).is_file():
@@ -292,10 +410,11 @@ def has_split(edges: str | None, labels: str | None) -> bool:
     return False
 
 
-def _columns(path: Path) -> list[str]:
-    if path.suffix.lower() in PARQUET_SUFFIXES:
-        return list(pq.read_schema(path).names)
-    return find_layout(path, read_text(path), None, ID_NAMES | {"label", "split"}).columns
+def _is_named_file(features: str) -> bool:
+    """Whether this is a file, or is called like one; else it may be the names of attributes."""
+    return Path(features).exists() or file_kind(Path(features)) in {
+        *DELIMITED_SUFFIXES, *PARQUET_SUFFIXES, ".npy", ".npz",
+    }  # fmt: skip
 
 
 def _has_attributes(graph: str) -> bool:

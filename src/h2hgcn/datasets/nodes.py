@@ -1,24 +1,40 @@
 """Features and labels of the nodes of a user's graph."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from h2hgcn.datasets.arrays import UNLABELLED, holds_matrix, load_arrays, load_matrix
+from h2hgcn.datasets.arrays import (
+    RANGE,
+    UNLABELLED,
+    Arrays,
+    blocks_of,
+    closest_id,
+    holds_matrix,
+    ids_of_objects,
+    load_arrays,
+    load_matrix,
+    plain_array,
+    single,
+)
+from h2hgcn.datasets.edges import EdgeList
 from h2hgcn.datasets.frames import is_frame, node_frame
-from h2hgcn.datasets.ids import closest_id, ids_of_objects, plain_array
-from h2hgcn.datasets.table_columns import ID_NAMES, RANGE, EdgeList, id_column, read_node_table, single
-from h2hgcn.datasets.tables import FileTable, Ids, check_is_file, shown
+from h2hgcn.datasets.tables import ID_NAMES, Ids, Table, TextFormat, check_is_file, id_column, open_table, shown
 from h2hgcn.errors import DataError
 
 Unlinked = Literal["error", "keep", "drop"]
+
+# Names of columns that a note lists.
+_SHOWN_NAMES = 5
 
 
 @dataclass
@@ -92,27 +108,72 @@ def and_more(count: int) -> str:
     return f" (and {count - 1} more)" if count > 1 else ""
 
 
-def read_features(source: Any, known: Ids | None = None) -> NodeValues:
+def read_node_table(
+    path: Path,
+    known: Ids | None,
+    text: TextFormat,
+    names: frozenset[str] = frozenset(),
+    id_names: frozenset[str] = ID_NAMES,
+    *,
+    keep: bool = True,
+) -> tuple[Table, list[str]]:
+    """A table of nodes, and notes. ``known`` are the ids of the edges; ``names`` and ``id_names`` make a header."""
+    table = open_table(path, replace(text, header=None), id_names | names, keep=keep)
+    if not table.header_guessed or known is None:
+        return table, []
+    told = _told_by_ids(table, set(map(str, known.tolist())), id_names)
+    if not told.has_header:
+        doubt = [f"the first line of {path} is taken for a row, not for a header"] if table.has_header else []
+        return told, doubt
+    if told.columns[id_column(told.columns, id_names)].lower() in id_names:
+        return told, []
+    return told, [f"the first line of {path} is taken for a header: {', '.join(told.columns[:_SHOWN_NAMES])}"]
+
+
+def _told_by_ids(table: Table, nodes: set[str], id_names: frozenset[str]) -> Table:
+    """The table, its first line read otherwise if the ids of the edges tell better than its words what it is.
+
+    A first line that names a node, which no other line does, is a row; one that names none, above one that does, is a
+    header.
+    """
+    column = id_column(table.columns, id_names) if table.has_header else 0
+    if table.has_header:
+        name = table.columns[column]
+        is_row = name in nodes and not any(
+            pc.index(batch.column(column).ids().cast(pa.string()), name).as_py() >= 0 for batch in table.batches()
+        )
+        return table.with_header(False) if is_row else table
+    ids = table.first_ids(column, 2)
+    is_header = len(ids) > 1 and ids[0] not in nodes and ids[1] in nodes
+    return table.with_header(True) if is_header else table
+
+
+def read_features(
+    source: Any, known: Ids | None = None, text: TextFormat | None = None, arrays: Arrays | None = None
+) -> NodeValues:
     """Numbers for nodes: a file or DataFrame with an id and a number in every other column, or with the columns id,
     ``feature`` and ``value``; an array, or a mapping.
 
     ``known`` are the ids of the edges, by which a header is told from a row.
     """
+    arrays = arrays or Arrays()
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
             return _features_by_number(_load_numbers(path), str(path))
-        file, notes = read_node_table(path, known)
-        return _features_from_table(file, id_column(file.columns), notes)
+        table, notes = read_node_table(path, known, text or TextFormat(), keep=arrays.folder is None)
+        return _features_from_table(table, id_column(table.columns), notes, arrays)
     if isinstance(source, Mapping):
         return _from_mapping(source)
     if is_frame(source):
-        return _features_from_table(*node_frame(source, "features", known), [])
+        return _features_from_table(*node_frame(source, "features", known), [], arrays)
     return _features_by_number(source, "the features")
 
 
-def feature_tensor(values: NodeValues, rows: NDArray[np.int64], nodes: Ids) -> torch.Tensor:
+def feature_tensor(
+    values: NodeValues, rows: NDArray[np.int64], nodes: Ids, arrays: Arrays | None = None
+) -> torch.Tensor:
     """The features of all nodes; each must have some."""
     missing = np.flatnonzero(rows < 0)
     if len(missing) and not values.sparse:
@@ -126,21 +187,39 @@ def feature_tensor(values: NodeValues, rows: NDArray[np.int64], nodes: Ids) -> t
         return torch.sparse_coo_tensor(
             index, torch.from_numpy(chosen.data), chosen.shape, check_invariants=True
         ).coalesce()
-    return torch.from_numpy(np.ascontiguousarray(values.values[rows]))
+    x = (arrays or Arrays()).empty("x", (len(rows), values.values.shape[1]), np.float32)
+    for part in blocks_of(len(rows)):
+        x[part] = values.values[rows[part]]
+    return torch.from_numpy(x)
 
 
-def _features_from_table(file: FileTable, column: int | None, notes: list[str]) -> NodeValues:
+def _features_from_table(table: Table, column: int | None, notes: list[str], arrays: Arrays) -> NodeValues:
     """``column`` holds the ids, if there are any."""
-    others = [k for k in range(len(file.columns)) if k != column]
-    if column is not None and is_long([file.columns[k] for k in others]):
-        return _from_triples(file, column, notes)
+    others = [k for k in range(len(table.columns)) if k != column]
+    if column is not None and is_long([table.columns[k] for k in others]):
+        if arrays.folder is not None:
+            raise DataError(
+                f"{table.origin} has sparse features (id, feature, value), which cannot be converted; use load_graph"
+            )
+        return _from_triples(table, column, notes)
     if not others:
-        held = f"the column {file.columns[0]!r} only" if file.columns else "no columns"
-        raise DataError(f"{file.path} has {held}; features need an id and numbers beside it")
-    values = np.stack([single(file.column(k).numbers()) for k in others], axis=1)
-    names = [file.columns[k] for k in others]
-    ids = None if column is None else file.ids(column)
-    return _checked(NodeValues(values, str(file.path), file.where, ids, names, notes))
+        held = f"the column {table.columns[0]!r} only" if table.columns else "no columns"
+        raise DataError(f"{table.origin} has {held}; features need an id and numbers beside it")
+    ids: list[Any] = []
+
+    def rows() -> Iterator[tuple[NDArray[Any]]]:
+        for batch in table.batches():
+            if column is not None:
+                ids.append(batch.column(column).ids())
+            numbers = np.stack([single(batch.column(k).numbers()) for k in others], axis=1)
+            _refuse_infinite(numbers, batch.column(others[0]).where)
+            yield (numbers,)
+
+    (values,) = arrays.join("features", rows())
+    return NodeValues(
+        values, str(table.origin), table.where, None if column is None else table.ids(column, ids),
+        [table.columns[k] for k in others], [*notes, *table.comment_note()],
+    )  # fmt: skip
 
 
 def is_long(columns: Sequence[str]) -> bool:
@@ -148,27 +227,35 @@ def is_long(columns: Sequence[str]) -> bool:
     return sorted(name.lower() for name in columns) == ["feature", "value"]
 
 
-def _from_triples(file: FileTable, column: int, notes: list[str]) -> NodeValues:
+def _from_triples(table: Table, column: int, notes: list[str]) -> NodeValues:
     """Rows of an id, the name of a feature and a number; what is not there is 0."""
-    by_name = {name.lower(): k for k, name in enumerate(file.columns) if k != column}
-    ids, (nodes,) = file.encoded_ids([column])
-    names, (places,) = file.encoded_ids([by_name["feature"]], "feature")
-    numbers = single(file.column(by_name["value"]).numbers())
+    by_name = {name.lower(): k for k, name in enumerate(table.columns) if k != column}
+    known, named = table.distinct_ids([column]), table.distinct_ids([by_name["feature"]], "feature")
+    parts = [
+        (
+            known.codes(batch.column(column).ids()),
+            named.codes(batch.column(by_name["feature"]).ids("feature")),
+            single(batch.column(by_name["value"]).numbers()),
+        )
+        for batch in table.batches()
+    ]
+    nodes, places, numbers = (np.concatenate(part) for part in zip(*parts, strict=True))
+    ids, names = known.ids, named.ids
     entries = nodes * len(names) + places
     order = np.argsort(entries, kind="stable")
     repeated = np.flatnonzero(entries[order][1:] == entries[order][:-1])
     if len(repeated):
         row = int(order[repeated[0] + 1])
         raise DataError(
-            f"{file.where(row)}: the feature {shown(names[places[row]])} of {shown(ids[nodes[row]])} comes a second "
+            f"{table.where(row)}: the feature {shown(names[places[row]])} of {shown(ids[nodes[row]])} comes a second "
             f"time{and_more(len(repeated))}; keep one row"
         )
     values = sp.csr_array((numbers, (nodes, places)), shape=(len(ids), len(names)))
     first = np.unique(nodes, return_index=True)[1]
     return _checked(
         NodeValues(
-            values, str(file.path), lambda row: file.where(int(first[row])), ids, [str(name) for name in names], notes,
-            sparse=True,
+            values, str(table.origin), lambda row: table.where(int(first[row])), ids, [str(name) for name in names],
+            [*notes, *table.comment_note()], sparse=True,
         )
     )  # fmt: skip
 
@@ -209,17 +296,21 @@ def _checked(features: NodeValues) -> NodeValues:
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         raise DataError(f"{features.origin} must be numbers in rows, but are {values.dtype} of shape {values.shape}")
     features.values = single(values)
+    _refuse_infinite(features.values, features.where)
+    return features
+
+
+def _refuse_infinite(values: Any, where: Callable[[int], str]) -> None:
     if sp.issparse(values):
-        entries = features.values.tocoo()
+        entries = values.tocoo()
         bad = entries.row[~np.isfinite(entries.data)]
     else:
-        bad = np.flatnonzero(~np.isfinite(features.values).all(axis=1))
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
     if len(bad):
         raise DataError(
-            f"{features.where(int(bad[0]))}: NaN or infinity, or a number beyond {RANGE}{and_more(len(bad))}; "
+            f"{where(int(bad[0]))}: NaN or infinity, or a number beyond {RANGE}{and_more(len(bad))}; "
             "fill the gap, scale the column, or leave it out"
         )
-    return features
 
 
 def _load_numbers(path: Path) -> Any:
@@ -236,7 +327,9 @@ _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 01 and +1 are texts
 
 
-def read_labels(source: Any, known: Ids | None = None, id_names: frozenset[str] = ID_NAMES) -> NodeValues:
+def read_labels(
+    source: Any, known: Ids | None = None, id_names: frozenset[str] = ID_NAMES, text: TextFormat | None = None
+) -> NodeValues:
     """Classes of nodes: a file or DataFrame with an id, a label and perhaps a column ``split``; an array, or a mapping
     by id.
 
@@ -247,8 +340,8 @@ def read_labels(source: Any, known: Ids | None = None, id_names: frozenset[str] 
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
             return _labels_by_number(_load_labels(path), str(path))
-        file, notes = read_node_table(path, known, _LABEL_NAMES, id_names)
-        return _labels_from_table(file, id_column(file.columns, id_names), notes)
+        table, notes = read_node_table(path, known, text or TextFormat(), _LABEL_NAMES, id_names)
+        return _labels_from_table(table, id_column(table.columns, id_names), notes)
     if isinstance(source, Mapping):
         keys = list(source)
         labels = [_label(value) for value in source.values()]
@@ -275,20 +368,21 @@ def label_tensor(values: NodeValues, rows: NDArray[np.int64]) -> tuple[torch.Ten
     return torch.tensor([UNLABELLED if label is None else number[label] for label in labels]), names
 
 
-def _labels_from_table(file: FileTable, column: int | None, notes: list[str]) -> NodeValues:
+def _labels_from_table(table: Table, column: int | None, notes: list[str]) -> NodeValues:
     """``column`` holds the ids, if there are any."""
-    others = [k for k in range(len(file.columns)) if k != column]
-    split = split_column([file.columns[k] for k in others])
-    parts = None if split is None else _parts(file, others.pop(split))
-    others = [k for k in others if file.columns[k].lower() in _LABEL_NAMES] or others
+    others = [k for k in range(len(table.columns)) if k != column]
+    split = split_column([table.columns[k] for k in others])
+    parts = None if split is None else _parts(table, others.pop(split))
+    others = [k for k in others if table.columns[k].lower() in _LABEL_NAMES] or others
     if len(others) != 1:
         raise DataError(
-            f"{file.path} has the columns {', '.join(file.columns)}; labels need an id and one column, called "
+            f"{table.origin} has the columns {', '.join(table.columns)}; labels need an id and one column, called "
             "'label' if there are more"
         )
-    labels = [_label(value) for value in file.table.column(others[0]).to_pylist()]
-    ids = None if column is None else file.ids(column)
-    return _noted(NodeValues(labels, str(file.path), file.where, ids, notes=notes, parts=parts))
+    labels = [_label(value) for value in table.values(others[0])]
+    ids = None if column is None else table.ids(column)
+    notes = [*notes, *table.comment_note()]
+    return _noted(NodeValues(labels, str(table.origin), table.where, ids, notes=notes, parts=parts))
 
 
 def split_column(columns: Sequence[str]) -> int | None:
@@ -297,13 +391,13 @@ def split_column(columns: Sequence[str]) -> int | None:
     return places[0] if places and len(columns) > 1 else None
 
 
-def _parts(file: FileTable, column: int) -> list[str | None]:
+def _parts(table: Table, column: int) -> list[str | None]:
     """The part that each row's node is in, None where there is a blank."""
-    words = [None if value is None else str(value).strip().lower() for value in file.table.column(column).to_pylist()]
+    words = [None if value is None else str(value).strip().lower() for value in table.values(column)]
     for row, word in enumerate(words):
         if word and word not in _PARTS:
             raise DataError(
-                f"{file.where(row)}: the split {word!r} is not known; use train, val or test, or leave it blank"
+                f"{table.where(row)}: the split {word!r} is not known; use train, val or test, or leave it blank"
             )
     return [_PARTS[word] if word else None for word in words]
 
@@ -352,7 +446,9 @@ def _load_labels(path: Path) -> Any:
     return arrays if isinstance(arrays, np.ndarray) else named_array(path, arrays, ("y", "labels"))
 
 
-def features_of(source: EdgeList, features: Any) -> NodeValues | None:
+def features_of(
+    source: EdgeList, features: Any, text: TextFormat | None = None, arrays: Arrays | None = None
+) -> NodeValues | None:
     """The features that were given, by a file, an object or the names of attributes, else those of the graph."""
     if features is None:
         return None if source.features is None else _of_nodes(read_features(source.features), source, "x")
@@ -367,16 +463,16 @@ def features_of(source: EdgeList, features: Any) -> NodeValues | None:
         read = read_features(values)
         read.names = names
         return read
-    return read_features(features, source.ids)
+    return read_features(features, source.ids, text, arrays)
 
 
-def labels_of(source: EdgeList, labels: Any) -> NodeValues | None:
+def labels_of(source: EdgeList, labels: Any, text: TextFormat | None = None) -> NodeValues | None:
     """The labels that were given, else those of the graph."""
     if labels is None:
         return None if source.labels is None else _of_nodes(read_labels(source.labels), source, "y")
     if source.attributes is not None and _are_names(labels):
         return read_labels(_attribute(source, labels))
-    return read_labels(labels, source.ids)
+    return read_labels(labels, source.ids, text=text)
 
 
 def _of_nodes(values: NodeValues, source: EdgeList, name: str) -> NodeValues:

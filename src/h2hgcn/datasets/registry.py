@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
 from http.client import HTTPException
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -327,46 +327,18 @@ class NamedDataset:
         return self.files is not None and all(file.url or file.archive for file in self.files.files)
 
 
-def _disease(root: Root) -> Data:
-    from h2hgcn.datasets.disease import generate_disease
+def _loader(module: str, function: str, *arguments: Any, files: bool = True) -> Callable[[Root], Any]:
+    """A function of a module that is imported when it is called, since PyTorch takes seconds; ``files`` says that it
+    takes the root of the data, too."""
 
-    return generate_disease()
+    def load(root: Root) -> Any:
+        called = getattr(import_module(f"h2hgcn.datasets.{module}"), function)
+        return called(*arguments, root) if files else called(*arguments)
 
-
-def _disease_file(name: str, root: Root) -> Data:
-    from h2hgcn.datasets.benchmarks import load_disease_file
-
-    return load_disease_file(name, root)
-
-
-def _airport(root: Root) -> Data:
-    from h2hgcn.datasets.benchmarks import load_airport
-
-    return load_airport(root)
-
-
-def _planetoid(name: str, root: Root) -> Data:
-    from h2hgcn.datasets.benchmarks import load_planetoid
-
-    return load_planetoid(name, root)
-
-
-def _tu(name: str, root: Root) -> GraphCollection:
-    from h2hgcn.datasets.tu import load_tu
-
-    return load_tu(name, root)
-
-
-def _hyperbolic(num_edges: int, root: Root) -> Data:
-    from h2hgcn.datasets.hyperbolic import generate_hyperbolic
-
-    return generate_hyperbolic(num_edges)
+    return load
 
 
 def _synthetic(root: Root) -> GraphCollection:
-    from rich.console import Console
-    from rich.progress import Progress
-
     from h2hgcn.datasets.synthetic import load_synthetic
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
@@ -381,13 +353,13 @@ DATASETS = {
         "spreading of a disease on a random tree, generated",
         "2,500 nodes, 2,499 edges",
         ("lp", "nc"),
-        _disease,
+        _loader("disease", "generate_disease", files=False),
     ),
     "disease_lp": NamedDataset(
         "HGCN's disease tree for link prediction",
         "2,665 nodes, 2,664 edges",
         ("lp", "nc"),
-        partial(_disease_file, "disease_lp"),
+        _loader("benchmarks", "load_disease_file", "disease_lp"),
         disease_files("disease_lp"),
         {"lp": "legacy"},
     ),
@@ -395,14 +367,14 @@ DATASETS = {
         "HGCN's disease tree for node classification",
         "1,044 nodes, 1,043 edges",
         ("nc", "lp"),
-        partial(_disease_file, "disease_nc"),
+        _loader("benchmarks", "load_disease_file", "disease_nc"),
         disease_files("disease_nc"),
     ),
     "airport": NamedDataset(
         "HGCN's airports and flight routes",
         "3,188 nodes, 18,631 edges",
         ("lp", "nc"),
-        _airport,
+        _loader("benchmarks", "load_airport"),
         airport_files(),
         {"lp": "legacy"},
     ),
@@ -410,7 +382,7 @@ DATASETS = {
         "citations of machine-learning papers",
         "2,708 nodes, 5,278 edges",
         ("lp", "nc"),
-        partial(_planetoid, "cora"),
+        _loader("benchmarks", "load_planetoid", "cora"),
         planetoid_files("cora"),
         {"lp": "legacy", "nc": "planetoid"},
     ),
@@ -418,7 +390,7 @@ DATASETS = {
         "citations of papers on diabetes",
         "19,717 nodes, 44,324 edges",
         ("lp", "nc"),
-        partial(_planetoid, "pubmed"),
+        _loader("benchmarks", "load_planetoid", "pubmed"),
         planetoid_files("pubmed"),
         {"lp": "legacy", "nc": "planetoid"},
     ),
@@ -427,7 +399,7 @@ DATASETS = {
             "random graph with a hidden hierarchy, generated",
             f"{num_edges // 10:,} nodes, about {num_edges:,} edges",
             ("lp", "nc"),
-            partial(_hyperbolic, num_edges),
+            _loader("hyperbolic", "generate_hyperbolic", num_edges, files=False),
         )
         for name, num_edges in (("10k", 10_000), ("100k", 100_000), ("1m", 1_000_000), ("10m", 10_000_000))
     },
@@ -441,7 +413,7 @@ DATASETS = {
         "proteins, enzymes or not (large graphs)",
         "1,178 graphs",
         ("gc",),
-        partial(_tu, "dd"),
+        _loader("tu", "load_tu", "dd"),
         tu_files("dd"),
         {"gc": "fair-comparison"},
     ),
@@ -449,7 +421,7 @@ DATASETS = {
         "proteins, enzymes or not",
         "1,113 graphs",
         ("gc",),
-        partial(_tu, "proteins"),
+        _loader("tu", "load_tu", "proteins"),
         tu_files("proteins"),
         {"gc": "fair-comparison"},
     ),
@@ -457,7 +429,7 @@ DATASETS = {
         "enzymes of six classes",
         "600 graphs",
         ("gc",),
-        partial(_tu, "enzymes"),
+        _loader("tu", "load_tu", "enzymes"),
         tu_files("enzymes"),
         {"gc": "fair-comparison"},
     ),

@@ -1,4 +1,4 @@
-"""The shape of a simple graph: components, blocks and bridges, clustering, distances."""
+"""The shape of a simple graph: components, bridges, clustering, distances, Gromov δ-hyperbolicity."""
 
 import math
 from dataclasses import dataclass
@@ -60,10 +60,13 @@ def simple_graph(graph: Any) -> SimpleGraph:
 def simple_graph_of(ends: NDArray[np.int64], num_nodes: int) -> SimpleGraph:
     """The graph of edges ``(2, edges)``, whose nodes must exist."""
     source, target = ends
-    looped = source == target
-    self_loops = len(np.unique(source[looped]))
-    starts, neighbors = _both_ways(_distinct_pairs(source[~looped], target[~looped], num_nodes), num_nodes)
-    return SimpleGraph(starts, neighbors, self_loops)
+    loops = source == target
+    source, target = source[~loops], target[~loops]
+    index = np.concatenate([source, target]), np.concatenate([target, source])
+    matrix = sp.csr_array((np.ones(len(index[0]), np.int8), index), shape=(num_nodes, num_nodes))  # each entry once
+    matrix.sort_indices()
+    self_loops = len(np.unique(ends[0, loops]))
+    return SimpleGraph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), self_loops)
 
 
 def connected_components(graph: SimpleGraph) -> Components:
@@ -73,35 +76,6 @@ def connected_components(graph: SimpleGraph) -> Components:
     matrix = sp.csr_array((arcs, graph.neighbors, graph.starts), shape=(graph.num_nodes, graph.num_nodes))
     count, labels = csgraph.connected_components(matrix, directed=False)
     return Components(labels, np.bincount(labels, minlength=count))
-
-
-def _distinct_pairs(source: NDArray[np.int64], target: NDArray[np.int64], num_nodes: int) -> NDArray[np.int64]:
-    """Every pair once, as smaller · num_nodes + larger, sorted."""
-    pairs = np.minimum(source, target)
-    pairs *= num_nodes
-    pairs += np.maximum(source, target)
-    pairs.sort()
-    return pairs[np.diff(pairs, prepend=-1) != 0]
-
-
-def _both_ways(pairs: NDArray[np.int64], num_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    smaller, larger = np.divmod(pairs, max(num_nodes, 1))
-    degrees = np.bincount(smaller, minlength=num_nodes) + np.bincount(larger, minlength=num_nodes)
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
-    neighbors = np.empty(2 * len(pairs), np.int32)
-    _fill_neighbors(smaller, larger, starts[:-1].copy(), neighbors)
-    return starts, neighbors
-
-
-@compiled
-def _fill_neighbors(smaller: Any, larger: Any, free: Any, neighbors: Any) -> None:
-    # the pairs are sorted, so smaller neighbors first and larger ones after leaves every list sorted
-    for i in range(len(smaller)):
-        neighbors[free[larger[i]]] = smaller[i]
-        free[larger[i]] += 1
-    for i in range(len(smaller)):
-        neighbors[free[smaller[i]]] = larger[i]
-        free[smaller[i]] += 1
 
 
 def bridge_share(edge_index: Any, num_nodes: int) -> float:
@@ -115,70 +89,24 @@ def bridge_share(edge_index: Any, num_nodes: int) -> float:
 
 
 def count_bridges(graph: SimpleGraph) -> int:
-    """The number of bridges, which are the blocks of two nodes."""
-    return int(np.count_nonzero(np.diff(_all_blocks(graph)[1]) == 2))
-
-
-def blocks(graph: SimpleGraph) -> list[NDArray[np.int32]]:
-    """The nodes of every block of four or more nodes, largest block first.
-
-    Smaller blocks are edges and triangles, whose distances have nothing to tell.
-    """
-    members, bounds = _all_blocks(graph)
-    sizes = np.diff(bounds)
-    by_size = np.argsort(-sizes, kind="stable")
-    return [members[bounds[i] : bounds[i + 1]] for i in by_size[: np.count_nonzero(sizes >= 4)]]
-
-
-def _all_blocks(graph: SimpleGraph) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The nodes of the blocks one after another, and where each block starts and ends."""
-    members = np.empty(2 * graph.num_nodes, np.int32)
-    bounds = np.zeros(graph.num_nodes + 1, np.int64)
-    count = _find_blocks(graph.starts, graph.neighbors, members, bounds)
-    return members, bounds[: count + 1]
-
-
-def induced(graph: SimpleGraph, nodes: NDArray[np.int32], names: NDArray[np.int32]) -> SimpleGraph:
-    """The graph on these nodes, numbered as they are listed; the lists of neighbors are not sorted.
-
-    ``names`` is room for a number for every node of the graph, -1 before and after, so that many blocks share it.
-    """
-    starts = np.zeros(len(nodes) + 1, np.int64)
-    neighbors = np.empty(int((graph.starts[nodes + 1] - graph.starts[nodes]).sum()), np.int32)
-    _copy_edges(graph.starts, graph.neighbors, nodes, names, starts, neighbors)
-    return SimpleGraph(starts, neighbors[: starts[-1]], 0)
+    return int(_count_bridges(graph.starts, graph.neighbors))
 
 
 @compiled
-def _copy_edges(starts: Any, neighbors: Any, nodes: Any, names: Any, new_starts: Any, new_neighbors: Any) -> None:
-    for i in range(len(nodes)):
-        names[nodes[i]] = i
-    written = 0
-    for i in range(len(nodes)):
-        for arc in range(starts[nodes[i]], starts[nodes[i] + 1]):
-            if names[neighbors[arc]] >= 0:
-                new_neighbors[written] = names[neighbors[arc]]
-                written += 1
-        new_starts[i + 1] = written
-    for i in range(len(nodes)):
-        names[nodes[i]] = -1
-
-
-@compiled
-def _find_blocks(starts: Any, neighbors: Any, members: Any, bounds: Any) -> int:
-    """Walks in depth; a child that reaches nothing above its parent closes a block at the parent."""
+def _count_bridges(starts: Any, neighbors: Any) -> int:
+    """Walks in depth; a child that reaches nothing above itself hangs on a bridge (Tarjan 1974)."""
     num_nodes = len(starts) - 1
     entered, reach = np.zeros(num_nodes, np.int32), np.zeros(num_nodes, np.int32)
-    path, waiting = np.empty(num_nodes, np.int32), np.empty(num_nodes, np.int32)
+    path = np.empty(num_nodes, np.int32)
     arcs = starts[:-1].copy()
-    clock = count = written = 0
+    clock = bridges = 0
     for root in range(num_nodes):
         if entered[root]:
             continue
         clock += 1
         entered[root] = reach[root] = clock
         path[0] = root
-        depth, waits = 1, 0
+        depth = 1
         while depth:
             node = path[depth - 1]
             if arcs[node] < starts[node + 1]:
@@ -187,30 +115,17 @@ def _find_blocks(starts: Any, neighbors: Any, members: Any, bounds: Any) -> int:
                 if not entered[other]:
                     clock += 1
                     entered[other] = reach[other] = clock
-                    path[depth] = waiting[waits] = other
+                    path[depth] = other
                     depth += 1
-                    waits += 1
                 elif depth == 1 or other != path[depth - 2]:
                     reach[node] = min(reach[node], entered[other])
                 continue
             depth -= 1
-            if not depth:
-                break
-            parent = path[depth - 1]
-            reach[parent] = min(reach[parent], reach[node])
-            if reach[node] < entered[parent]:
-                continue
-            closing = True
-            while closing:
-                waits -= 1
-                members[written] = waiting[waits]
-                written += 1
-                closing = waiting[waits] != node
-            members[written] = parent
-            written += 1
-            count += 1
-            bounds[count] = written
-    return count
+            if depth:
+                parent = path[depth - 1]
+                reach[parent] = min(reach[parent], reach[node])
+                bridges += reach[node] == entered[node]
+    return bridges
 
 
 # Pairs of neighbors looked at when triangles are counted, at a few nanoseconds each.
@@ -431,3 +346,201 @@ def _write(distances: Any, offset: int, column: int, bits: Any, steps: int) -> N
     for bit in range(min(64, len(distances) - offset)):
         if bits >> np.uint64(bit) & np.uint64(1):
             distances[offset + bit, column] = steps
+
+
+MOST_QUADRUPLES = 1_000_000
+
+
+class DeltaSpread(NamedTuple):
+    """Of many quadruples: the mean δ with its standard error, and how many have δ = 0, ½, 1, …"""
+
+    mean: float | None
+    error: float | None
+    histogram: tuple[int, ...]
+    quadruples: int
+    every_one: bool
+
+    @property
+    def twice_delta(self) -> int:
+        """The largest 2δ seen."""
+        return max(len(self.histogram) - 1, 0)
+
+
+def spread_of_delta(distances: NDArray[np.int32], population: int, random: np.random.Generator) -> DeltaSpread:
+    """The spread over quadruples of the sampled nodes whose distances ``(k, k)`` are given, of ``population`` nodes.
+
+    Quadruples that share a node are not independent, so the error is the jackknife's, which leaves out one node at a
+    time (Arvesen 1969); where all nodes were taken, only the drawing of quadruples is left of it.
+    """
+    sampled = len(distances)
+    if sampled < 4:
+        return DeltaSpread(None, None, (), 0, sampled == population)
+    every_one = math.comb(sampled, 4) <= MOST_QUADRUPLES
+    nodes = _all_quadruples(sampled) if every_one else _random_quadruples(sampled, random)
+    twice = twice_delta_of(distances, nodes)
+    variance = 0.0 if every_one else float(twice.var()) / len(twice)
+    if sampled < population:
+        variance += (1 - sampled / population) * _jackknife_variance(twice, nodes, sampled)
+    histogram = tuple(np.bincount(twice).tolist())
+    exhaustive = every_one and sampled == population
+    return DeltaSpread(float(twice.mean()) / 2, math.sqrt(variance) / 2, histogram, len(twice), exhaustive)
+
+
+def twice_delta_of(distances: NDArray[np.int32], nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The difference of the two largest of the three sums, for each row of four nodes."""
+    twice = np.empty(len(nodes), np.int32)
+    _four_points(distances, nodes, twice)
+    return twice
+
+
+def _all_quadruples(count: int) -> NDArray[np.int32]:
+    nodes = np.empty((math.comb(count, 4), 4), np.int32)
+    _list_quadruples(count, nodes)
+    return nodes
+
+
+def _random_quadruples(count: int, random: np.random.Generator) -> NDArray[np.int32]:
+    """Four different nodes a row; the draws that repeat a node are dropped, so there are a few less than asked for."""
+    nodes = random.integers(count, size=(MOST_QUADRUPLES, 4), dtype=np.int32)
+    ordered = np.sort(nodes, axis=1)
+    return nodes[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)]
+
+
+def _jackknife_variance(values: NDArray[np.int32], nodes: NDArray[np.int32], count: int) -> float:
+    sums, sizes = np.zeros(count), np.zeros(count)
+    for column in nodes.T:
+        sums += np.bincount(column, values, count)
+        sizes += np.bincount(column, minlength=count)
+    if sizes.max() == len(values):  # four nodes only: nothing is left without one
+        return 0.0
+    without = (values.sum() - sums) / (len(values) - sizes)
+    return float((count - 1) * without.var())
+
+
+@compiled
+def _four_points(distances: Any, nodes: Any, twice: Any) -> None:
+    for i in range(len(nodes)):
+        a, b, c, d = nodes[i]
+        one = distances[a, b] + distances[c, d]
+        two = distances[a, c] + distances[b, d]
+        three = distances[a, d] + distances[b, c]
+        smallest, largest = min(one, two, three), max(one, two, three)
+        twice[i] = 2 * largest + smallest - (one + two + three)
+
+
+@compiled
+def _list_quadruples(count: int, nodes: Any) -> None:
+    row = 0
+    for a in range(count):
+        for b in range(a + 1, count):
+            for c in range(b + 1, count):
+                for d in range(c + 1, count):
+                    nodes[row, 0], nodes[row, 1], nodes[row, 2], nodes[row, 3] = a, b, c, d
+                    row += 1
+
+
+# A traversal touches every node and edge of its component, at a few nanoseconds each: some five seconds on one core.
+TRAVERSAL_BUDGET = 1_000_000_000
+# All quadruples of 64 nodes are 635,376, enough to see rare ones; more nodes are taken where they cost little.
+FEWEST_SOURCES, MOST_SOURCES = 64, 1_000
+
+
+@dataclass(frozen=True)
+class Hyperbolicity:
+    """δ over four nodes of the largest component, all of them or a sample, and the diameter of the whole graph.
+
+    ``histogram[i]`` counts the quadruples with δ = i/2. Unless ``exact``, ``delta`` is the largest seen, a lower bound,
+    and with 95 % confidence at most ``share_above`` of the quadruples exceed it (the rule of three, 3/N for N
+    quadruples; where they share nodes, N counts those that could be disjoint).
+
+    ``relative`` is 2δ over the diameter, at most 1. ``relative_mean`` and ``relative_spread`` are twice the mean δ over
+    the mean and over the standard deviation of the distances.
+    """
+
+    delta: float
+    exact: bool
+    share_above: float | None
+    mean: float | None
+    mean_error: float | None
+    histogram: tuple[int, ...]
+    quadruples: int
+    sampled_nodes: int
+    diameter: int
+    diameter_exact: bool
+    mean_distance: float | None
+    distance_deviation: float | None
+    relative: float | None
+    relative_mean: float | None
+    relative_spread: float | None
+
+
+def measure_hyperbolicity(
+    graph: SimpleGraph, components: Components | None = None, *, seed: int = 0, effort: float = 1.0
+) -> Hyperbolicity:
+    """δ and distances of nodes as many as the budget allows, which ``effort`` stretches."""
+    components = components or connected_components(graph)
+    is_forest = graph.num_edges == graph.num_nodes - len(components.sizes)
+    random = np.random.default_rng(seed)
+    nodes = random.permutation(components.largest())
+    sources = nodes[: _affordable_sources(graph, len(nodes), effort)]
+    walks = walk(graph, sources, min(len(sources), MOST_SOURCES))
+    spread = spread_of_delta(walks.distances, len(nodes), random)
+    exact = spread.every_one or is_forest
+    longest = max(int(walks.eccentricities.max(initial=0)), spread.twice_delta)
+    diameter, diameter_exact = _diameter(graph, components, longest, is_forest, len(sources) == len(nodes), effort)
+    mean_distance, deviation = _mean_and_deviation(walks.distances)
+    delta = spread.twice_delta / 2
+    return Hyperbolicity(
+        delta=delta,
+        exact=exact,
+        share_above=0.0 if exact else _share_above(spread, len(walks.distances), len(nodes)),
+        mean=spread.mean,
+        mean_error=spread.error,
+        histogram=spread.histogram,
+        quadruples=spread.quadruples,
+        sampled_nodes=len(walks.distances),
+        diameter=diameter,
+        diameter_exact=diameter_exact,
+        mean_distance=mean_distance,
+        distance_deviation=deviation,
+        relative=_twice_over(delta, diameter),
+        relative_mean=_twice_over(spread.mean, mean_distance),
+        relative_spread=_twice_over(spread.mean, deviation),
+    )
+
+
+def _diameter(
+    graph: SimpleGraph, components: Components, longest: int, is_forest: bool, largest_is_exact: bool, effort: float
+) -> tuple[int, bool]:
+    """The longest distance within any component, and whether it is exact; ``longest`` is known of the largest one."""
+    firsts = np.unique(components.labels, return_index=True)[1]
+    seen = max(longest, double_sweep(graph, firsts))
+    if is_forest:  # where sweeps are exact
+        return seen, True
+    could_be_longer = components.sizes > seen + 1
+    if len(components.sizes):
+        could_be_longer[components.sizes.argmax()] = False
+    nodes = np.flatnonzero(could_be_longer[components.labels])
+    if len(nodes) * (len(nodes) + 2 * graph.num_edges) > effort * TRAVERSAL_BUDGET:
+        return seen, False
+    return max(seen, int(walk(graph, nodes, 0).eccentricities.max(initial=0))), largest_is_exact
+
+
+def _affordable_sources(graph: SimpleGraph, nodes: int, effort: float) -> int:
+    """All nodes where the budget allows, which tells the diameter; else no more than quadruples are drawn from."""
+    affordable = int(effort * TRAVERSAL_BUDGET) // max(nodes + 2 * graph.num_edges, 1)
+    return nodes if affordable >= nodes else min(nodes, max(FEWEST_SOURCES, min(affordable, MOST_SOURCES)))
+
+
+def _share_above(spread: DeltaSpread, sampled: int, population: int) -> float:
+    independent = spread.quadruples if sampled == population else sampled // 4
+    return min(3 / max(independent, 1), 1.0)
+
+
+def _mean_and_deviation(distances: NDArray[np.int32]) -> tuple[float | None, float | None]:
+    between = distances[np.triu_indices(len(distances), 1)]
+    return (float(between.mean()), float(between.std())) if len(between) else (None, None)
+
+
+def _twice_over(delta: float | None, scale: float | None) -> float | None:
+    return None if delta is None or not scale else 2 * delta / scale

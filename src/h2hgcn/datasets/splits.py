@@ -15,9 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2hgcn.datasets.arrays import UNLABELLED, check_nodes, edge_ends, edge_weights, to_numpy
+from h2hgcn.datasets.arrays import UNLABELLED, edge_ends, edge_weights, to_numpy
 from h2hgcn.datasets.collection import as_collection
-from h2hgcn.datasets.pairs import Pairs, PairSpace, Ranks, contains, distinct_pairs, nth_absent, shuffle_head
+from h2hgcn.datasets.legacy_splits import draw_legacy_negatives, removed_loops, split_legacy_nodes, warn_of_self_pairs
+from h2hgcn.datasets.pairs import Pairs, PairSpace, Ranks, contains, distinct_pairs, nth_absent
 from h2hgcn.datasets.registry import TU_FACTS, cache_folder, data_root
 from h2hgcn.errors import DataError, DataWarning
 
@@ -176,7 +177,8 @@ def split_edges(
         raise DataError("the legacy protocol knows undirected graphs only; use protocol='clean'")
     if getattr(graph, "edge_index", None) is None:
         raise DataError("the graph has no edge_index; link prediction needs edges")
-    given, weights, loops = edge_ends(graph).T, edge_weights(graph), _removed_loops(graph, protocol)
+    given, weights = edge_ends(graph).T, edge_weights(graph)
+    loops = removed_loops(graph) if protocol == "legacy" else np.empty((0, 2), dtype=np.int64)
     if len(loops) and weights is not None:
         raise DataError("the legacy protocol puts back self-loops, which have no weights here; use protocol='clean'")
     space = PairSpace(int(graph.num_nodes or 0), directed, with_self=protocol == "legacy")
@@ -185,10 +187,11 @@ def split_edges(
     random = np.random.RandomState(seed)
     ranks = space.ranks(edges)  # sorted, since distinct pairs come in row-major order
     random.shuffle(edges)
-    draw = _legacy_negatives if protocol == "legacy" else _clean_negatives
+    _check_enough(len(space) - len(ranks), num_val + num_test)
+    draw = draw_legacy_negatives if protocol == "legacy" else _clean_negatives
     negatives = space.pairs(draw(random, space, ranks, num_val + num_test))
     train = edges[num_val + num_test :]
-    _warn_of_self_pairs(edges, negatives)
+    warn_of_self_pairs(edges, negatives)
     for part, share, count in (("val", val, num_val), ("test", test, num_test)):
         if share and not count:
             warnings.warn(f"{len(edges)} edges leave none for {part}={share}", DataWarning, stacklevel=2)
@@ -220,30 +223,8 @@ def draw_negatives(split: EdgeSplit, count: int, random: np.random.RandomState |
     return space.pairs(nth_absent(known, integers(0, max(len(space) - len(known), 1), count, dtype=np.int64)))
 
 
-def _removed_loops(graph: Any, protocol: Protocol) -> Pairs:
-    """The self-loops that a reader left out of the edges, and that the legacy protocol counts among them."""
-    loops = getattr(graph, "self_loops", None)
-    if protocol != "legacy" or loops is None:
-        return np.empty((0, 2), dtype=np.int64)
-    nodes = loops.cpu().numpy().astype(np.int64)
-    check_nodes(graph, "self_loops", nodes)
-    return np.stack([nodes, nodes], axis=1)
-
-
-def _legacy_negatives(random: np.random.RandomState, space: PairSpace, edges: Ranks, count: int) -> Ranks:
-    absent = len(space) - len(edges)
-    if absent >= 2**32:
-        raise DataError(
-            f"the legacy protocol shuffles every pair of nodes, of which {space.num_nodes} nodes have {len(space)}; "
-            "use protocol='clean'"
-        )
-    _check_enough(absent, count)
-    return nth_absent(edges, shuffle_head(random, absent, count))
-
-
 def _clean_negatives(random: np.random.RandomState, space: PairSpace, edges: Ranks, count: int) -> Ranks:
     absent = len(space) - len(edges)
-    _check_enough(absent, count)
     if len(edges) + count > _SPARSE * len(space):
         return nth_absent(edges, random.permutation(absent)[:count])
     drawn = np.empty(0, dtype=np.int64)
@@ -258,19 +239,6 @@ def _weights_of(train: Pairs, space: PairSpace, given: Pairs, weights: NDArray[n
     inside = np.ones(len(given), dtype=bool) if space.with_self else given[:, 0] != given[:, 1]
     ranks, first = np.unique(space.ranks(space.canonical(given)), return_index=True)
     return weights[inside][first][np.searchsorted(ranks, space.ranks(train))]
-
-
-def _warn_of_self_pairs(edges: Pairs, negatives: Pairs) -> None:
-    counts = {"edges": edges, "negatives": negatives}
-    found = [
-        f"{n} among its {name}" for name, pairs in counts.items() if (n := int((pairs[:, 0] == pairs[:, 1]).sum()))
-    ]
-    if found:
-        warnings.warn(
-            f"the legacy split has self-pairs: {' and '.join(found)}; protocol='clean' has none",
-            DataWarning,
-            stacklevel=3,
-        )
 
 
 def _check_enough(absent: int, count: int) -> None:
@@ -312,9 +280,7 @@ def split_nodes(
     check_fractions(val, test)
     labels = node_labels(graph)
     if protocol == "legacy":
-        split = _legacy(labels, val, test, seed)
-        _warn_of_overlap(split)
-        return split
+        return NodeSplit(*split_legacy_nodes(labels, val, test, seed), seed, "legacy")
     return _stratified(labels, val, test, seed)
 
 
@@ -353,39 +319,6 @@ def _stratified(labels: NDArray[np.int64], val: float, test: float, seed: int) -
     if not len(train):
         raise DataError("no node is left to train on; lower val and test")
     return NodeSplit(train, validation, tested, seed, "clean")
-
-
-def _legacy(labels: NDArray[np.int64], val: float, test: float, seed: int) -> NodeSplit:
-    random = np.random.RandomState(seed)
-    labelled = np.flatnonzero(labels != UNLABELLED)
-    # meant for labels 0 and 1; of others, all but 1 count as negative, and as positive, too
-    positive, negative = labelled[labels[labelled] != 0], labelled[labels[labelled] != 1]
-    random.shuffle(positive)
-    random.shuffle(negative)
-    smaller = min(len(positive), len(negative))
-    first, second = round(val * smaller), round(val * smaller) + round(test * smaller)
-    return NodeSplit(
-        train=np.concatenate([positive[second:], negative[second:]]),
-        val=np.concatenate([positive[:first], negative[:first]]),
-        test=np.concatenate([positive[first:second], negative[first:second]]),
-        seed=seed,
-        protocol="legacy",
-    )
-
-
-def _warn_of_overlap(split: NodeSplit) -> None:
-    test, val = np.unique(split.test), np.unique(split.val)
-    in_both = [
-        int(np.isin(nodes, others).sum()) for nodes, others in ((test, split.train), (test, val), (val, split.train))
-    ]
-    if any(in_both):
-        warnings.warn(
-            f"of {len(test)} distinct test nodes, {in_both[0]} are also training nodes and {in_both[1]} validation "
-            f"nodes; of {len(val)} distinct validation nodes, {in_both[2]} are also training nodes: the legacy split "
-            "is made for labels 0 and 1. Figures on it are too good; protocol='clean' has disjoint parts",
-            DataWarning,
-            stacklevel=3,
-        )
 
 
 def _has_masks(graph: Any) -> bool:

@@ -37,6 +37,10 @@ def add_structural_features(graph: Any) -> str:
     directed = bool(getattr(graph, "directed", False))
     graph.x, graph.feature_names = structural_features(graph.edge_index, graph.num_nodes, directed)
     graph.structural = True
+    return structural_note(directed)
+
+
+def structural_note(directed: bool) -> str:
     degree = "in- and out-degree" if directed else "degree"
     return f"no features were given; structural ones were made: {degree}, one-hot degree up to 5, constant"
 
@@ -45,12 +49,12 @@ def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Te
     """The features of a graph for ``"lp"``, ``"nc"`` or ``"embed"``.
 
     For labels to be predicted, columns that they were made from (``graph.label_columns``) are left out. Structural
-    features are made anew from ``edge_index``, the graph to train on, since degrees would tell of edges to be
+    features are computed again from ``edge_index``, the graph to train on, since degrees would tell of edges to be
     predicted. Where the dataset asks for it (Airport), its one-hot degree and a constant follow.
     """
     if task not in ("lp", "nc", "embed"):
         raise DataError(f"task={task!r} is not known; use 'lp', 'nc' or 'embed'")
-    if getattr(graph, "structural", False):  # made from the graph, so to be made anew without the edges to be predicted
+    if getattr(graph, "structural", False):  # made from the graph, so computed again without the edges to be predicted
         return graph.x if edge_index is None else _structural_again(graph, edge_index)
     x: Tensor = graph.x
     hidden = getattr(graph, "label_columns", None) if task == "nc" else None

@@ -18,6 +18,7 @@ from h2hgcn.datasets.graph_file import fingerprint, is_graph
 from h2hgcn.datasets.graph_folder import load_graphs_by_text
 from h2hgcn.datasets.loading import has_split, load_graph_by_text
 from h2hgcn.datasets.splits import brings_split, check_seed
+from h2hgcn.datasets.tables import TextFormat
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.encoder import FACTS, PLACEMENT
@@ -196,7 +197,8 @@ DEFAULT_DATASET = "disease"
 
 _OPTIONS: dict[str, Any] = {
     "dataset": str, "edges": str, "graphs": str, "features": str, "labels": str, "weights": str, "directed": bool,
-    "source": str, "target": str, "header": bool, "unlinked": str, "without_feature": int,
+    "source": str, "target": str, "header": bool, "delimiter": str, "comment": str, "unlinked": str,
+    "without_feature": int,
     "fingerprint": str, "memory": bool,
 }  # fmt: skip
 _GRAPH_RECORDS = ("fingerprint", "memory")
@@ -259,7 +261,8 @@ class GraphChoice:
     def _brings_split(self) -> bool:
         if self.loaded is not None:
             return brings_split(self.loaded)
-        return has_split(self.options.get("edges"), self.options.get("labels"))
+        text = TextFormat(None, self.options.get("delimiter"), self.options.get("comment"))
+        return has_split(self.options.get("edges"), self.options.get("labels"), text)
 
 
 def open_graph(choice: GraphChoice, root: Path | None = None) -> Any:

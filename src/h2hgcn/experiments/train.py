@@ -59,6 +59,8 @@ def train(
     directed: bool | None = None,
     columns: tuple[str, str] | None = None,
     header: bool | None = None,
+    delimiter: str | None = None,
+    comment: str | None = None,
     unlinked: str | None = None,
     root: str | PathLike[str] | None = None,
     model: str | None = None,
@@ -97,7 +99,8 @@ def train(
         task: ``"lp"`` (links), ``"nc"`` (classes of nodes), ``"gc"`` (classes of graphs) or ``"embed"`` (distances
             that reconstruct all links). Default: ``"lp"``, or ``"gc"`` for a collection.
         closure: With ``task="embed"``, whether to embed the transitive closure of a hierarchy.
-        features, labels, weights, directed, columns, header, unlinked: As for ``load_graph``, or ``load_graphs``.
+        features, labels, weights, directed, columns, header, delimiter, comment, unlinked: As for ``load_graph``, or
+            ``load_graphs``.
         root: The folder of named datasets.
         model, dim, layers, epochs, lr, batch_size, fanout, workers, protocol, seed, device: As the flags of
             ``h2hgcn train``. None takes the tuned settings of a named dataset, or else the defaults for any graph.
@@ -115,7 +118,10 @@ def train(
 
     Notes on the data and on the result, which the command line prints, are ``DataWarning``.
     """
-    graph, loaded = _described(data, features, labels, weights, directed, columns, header, unlinked)
+    graph, loaded = _described(
+        data, features, labels, weights, directed, columns, unlinked,
+        {"header": header, "delimiter": delimiter, "comment": comment},
+    )  # fmt: skip
     flags = sections_of(
         graph, [named_setting(name, value, f"settings {name}={value}") for name, value in (settings or {}).items()],
         seed, task=task, closure=closure, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs,
@@ -202,8 +208,8 @@ def _described(
     weights: Any,
     directed: bool | None,
     columns: tuple[str, str] | None,
-    header: bool | None,
     unlinked: str | None,
+    text: dict[str, Any],
 ) -> tuple[Sections, Any]:
     """A graph in texts, as the command line has it and ``config.toml`` can keep it, or else loaded."""
     if columns is not None and (isinstance(columns, str) or len(columns) != 2):
@@ -214,7 +220,7 @@ def _described(
         "weights": "none" if weights is False else weights,
     }
     options: Sections = {
-        **texts, "directed": directed, "header": header, "unlinked": unlinked,
+        **texts, "directed": directed, **text, "unlinked": unlinked,
         "source": None if columns is None else str(columns[0]),
         "target": None if columns is None else str(columns[1]),
     }  # fmt: skip
@@ -231,7 +237,7 @@ def _described(
         if "graphs" in place:
             if unlinked is not None:
                 raise DataError(f"unlinked={unlinked!r}: only for one graph, not for {data}")
-            return {}, load_graphs(data, labels, features, weights, directed, columns=columns, header=header)
+            return {}, load_graphs(data, labels, features, weights, directed, columns=columns, **text)
         data = place["edges"]
     graphs = as_collection(data)
     if isinstance(graphs, Dataset) and len(graphs) == 1:
@@ -240,7 +246,7 @@ def _described(
         return {}, _completed(graphs) if isinstance(graphs, Data) else graphs
     loaded = load_graph(
         graphs, features, labels, weights, directed,
-        columns=columns, header=header, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
+        columns=columns, **text, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
     )  # fmt: skip
     return {}, loaded
 

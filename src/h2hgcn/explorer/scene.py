@@ -298,9 +298,8 @@ def _columns(
     if links is not None:
         found.append(make_column("degree", links.degrees()))
     taken = {column.name for column in found}
-    further = [
-        make_column(name.strip() or "no name", values, classes) for name, values in extra.items() if name not in taken
-    ]
+    named = {name.strip() or "no name": values for name, values in extra.items()}
+    further = [make_column(name, values, classes) for name, values in named.items() if name not in taken]
     return (*found, *further[:MAX_COLUMNS])
 
 

@@ -1,6 +1,7 @@
 """A run on its own graph joined with new nodes and edges."""
 
 import warnings
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import task_features
-from h2hgcn.datasets.arrays import UNLABELLED
-from h2hgcn.datasets.edges import read_edges_from, single_precision_weights
-from h2hgcn.datasets.ids import closest_id, integers_in, unknown_nodes
+from h2hgcn.datasets.arrays import UNLABELLED, closest_id, integers_in, unknown_nodes
+from h2hgcn.datasets.edges import EdgeList, read_edges_from, single_precision_weights
 from h2hgcn.datasets.nodes import NodeValues, and_more, feature_tensor, features_of, read_features
 from h2hgcn.datasets.pairs import contains
-from h2hgcn.datasets.table_columns import EdgeList
-from h2hgcn.datasets.tables import DELIMITED_SUFFIXES, Ids, shown
+from h2hgcn.datasets.tables import DELIMITED_SUFFIXES, Ids, TextFormat, shown
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.tasks.base import Problem, check_same_columns, listed
 from h2hgcn.training.names import NodeNames
@@ -68,22 +67,23 @@ class ExtendedRun(Run):
 
 
 def extended_run(
-    run: Run, edges: Any, features: Any, weights: Any, columns: tuple[str, str] | None, header: bool | None
+    run: Run, edges: Any, features: Any, weights: Any, columns: tuple[str, str] | None, text: TextFormat
 ) -> ExtendedRun:
     """``Run.with_new``."""
     _check_run(run)
     if edges is None and features is None:
         raise DataError("there is nothing new; give new edges, the features of new nodes, or both")
     names, notes = NodeNames(run.data), list[str]()
-    if header is None and columns is None and edges is not None:
-        header = _has_header(edges, names)
-    source = None if edges is None else _read_edges(run.data, edges, weights, columns, header)
+    of_edges = text
+    if text.header is None and columns is None and edges is not None:
+        of_edges = replace(text, header=_has_header(edges, names, text))
+    source = None if edges is None else _read_edges(run.data, edges, weights, columns, of_edges)
     if source is not None:
         source.ids = _as_own(source.ids, names, source.origin)
         notes += source.notes
     values = None
     if features is not None or (source is not None and source.features is not None):
-        values = read_features(features) if source is None else features_of(source, features)
+        values = read_features(features, text=text) if source is None else features_of(source, features, text)
     if values is not None:
         _check_ids(values, names)
         notes += values.notes
@@ -117,12 +117,12 @@ def _check_run(run: Run) -> None:
         raise DataError("this run has the closure of its hierarchy, which new edges change; train again with them")
 
 
-def _read_edges(own: Data, edges: Any, weights: Any, columns: Any, header: bool | None) -> EdgeList:
+def _read_edges(own: Data, edges: Any, weights: Any, columns: Any, text: TextFormat) -> EdgeList:
     """New edges, with weights if those of the run have some."""
     weighted = getattr(own, "edge_weight", None) is not None
     if not weighted and weights not in (None, False):
         raise DataError("the edges of the run have no weights; leave those of new edges out")
-    source = read_edges_from(edges, weights if weighted else False, columns, header)
+    source = read_edges_from(edges, weights if weighted else False, columns, text)
     if weighted and source.weights is None:
         raise DataError(
             f"{source.origin}: the edges of the run have weights; give new edges some, in a column 'weight'"
@@ -130,13 +130,13 @@ def _read_edges(own: Data, edges: Any, weights: Any, columns: Any, header: bool 
     return source
 
 
-def _has_header(edges: Any, names: NodeNames) -> bool | None:
+def _has_header(edges: Any, names: NodeNames, text: TextFormat) -> bool | None:
     """Whether the first line of a delimited file of new edges is a header, as far as ids of the run tell."""
     is_delimited = isinstance(edges, str | Path) and DELIMITED_SUFFIXES & set(Path(edges).suffixes)
     if not is_delimited or names.ids.dtype.kind != "U":
         return None
     try:
-        lines = read_edges_from(edges, False, None, False)
+        lines = read_edges_from(edges, False, None, replace(text, header=False))
     except DataError:  # which the usual way of reading explains better
         return None
     ends = np.stack([lines.source, lines.target])

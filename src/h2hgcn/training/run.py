@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from h2hgcn.datasets.graph_file import is_graph, keep_graph
+from h2hgcn.datasets.tables import TextFormat
 from h2hgcn.embeddings import recommend_links
 from h2hgcn.embeddings.coordinates import convert
 from h2hgcn.embeddings.nearest import Direction, Rank, as_links, check_direction
@@ -382,18 +383,20 @@ class Run:
         weights: Any = None,
         columns: tuple[str, str] | None = None,
         header: bool | None = None,
+        delimiter: str | None = None,
+        comment: str | None = None,
     ) -> "ExtendedRun":
         """This run on its own graph joined with new nodes and edges, to predict and recommend links of new nodes.
 
         ``edges`` are those of new nodes, with each other and with nodes of the run, and ``features`` have a row for
-        each new node; both are anything that ``load_graph`` takes, and so are ``weights``, ``columns`` and ``header``.
+        each new node; both are anything that ``load_graph`` takes, and so are the other arguments.
         Nodes are matched by their ids. New nodes of a model with features may go without edges.
 
         >>> run.with_new([("zoe", "ann")], {"zoe": [1.0, 0.5]}).recommend("zoe")
         """
         from h2hgcn.training.new_nodes import extended_run  # which needs this module
 
-        return extended_run(self, edges, features, weights, columns, header)
+        return extended_run(self, edges, features, weights, columns, TextFormat(header, delimiter, comment))
 
     def check_fits(self, data: Any) -> None:
         """Raises unless points of another graph can be computed: by its kind, and by the names of its features."""

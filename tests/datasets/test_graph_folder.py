@@ -303,7 +303,7 @@ def test_tu_options(tmp_path):
     (tmp_path / "SET_edge_labels.txt").write_text("1\n")
     with pytest.warns(DataWarning, match="edge_labels are not used"):
         load_graphs(tmp_path)
-    with pytest.raises(DataError, match="holds a TU dataset; columns, header and weights"):
+    with pytest.raises(DataError, match="holds a TU dataset; columns, header, delimiter, comment and weights"):
         load_graphs(tmp_path, header=True)
     (tmp_path / "B_A.txt").write_text("1, 2\n")
     (tmp_path / "B_graph_indicator.txt").write_text("1\n1\n")

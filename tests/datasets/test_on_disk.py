@@ -9,11 +9,9 @@ import pytest
 import torch
 from runs import SMALL, same_weights
 
-from h2hgcn.datasets import DataError, load_graph
-from h2hgcn.datasets import on_disk as streamed_edges
-from h2hgcn.datasets import table_columns as streams
+from h2hgcn.datasets import DataError, arrays, convert_graph, load_graph
+from h2hgcn.datasets import tables as reader
 from h2hgcn.datasets.graph_file import fingerprint, load_saved_graph, save_graph
-from h2hgcn.datasets.on_disk import convert_graph
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.tasks import base as scaling
 from h2hgcn.tasks.base import FeatureScaling, ScaledFeatures
@@ -54,8 +52,8 @@ def tables(folder, *, texts=False, parquet=False, weighted=False, num_nodes=60, 
 @pytest.mark.parametrize("parquet", [False, True])
 @pytest.mark.parametrize("texts", [False, True])
 def test_a_converted_graph_is_the_graph_of_its_files(tmp_path, monkeypatch, texts, parquet, directed):
-    monkeypatch.setattr(streams, "_BLOCK_BYTES", 200)
-    monkeypatch.setattr(streams, "_BLOCK_ROWS", 50)
+    monkeypatch.setattr(reader, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(reader, "BLOCK_ROWS", 50)
     paths = tables(tmp_path, texts=texts, parquet=parquet)
     folder = convert_graph(**paths, out=tmp_path / "big", directed=directed)
     found = load_graph(folder)
@@ -73,8 +71,8 @@ def test_a_converted_graph_is_the_graph_of_its_files(tmp_path, monkeypatch, text
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_weights_are_those_of_the_files(tmp_path, monkeypatch, directed):
-    monkeypatch.setattr(streams, "_BLOCK_BYTES", 200)
-    monkeypatch.setattr(streamed_edges, "_BLOCK", 30)
+    monkeypatch.setattr(reader, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(arrays, "BLOCK", 30)
     edges = tables(tmp_path, weighted=True)["edges"]
     found = load_graph(convert_graph(edges, tmp_path / "big", directed=directed))
     with warnings.catch_warnings():
@@ -83,7 +81,7 @@ def test_weights_are_those_of_the_files(tmp_path, monkeypatch, directed):
     assert torch.equal(found.edge_weight, wanted.edge_weight)
     assert torch.equal(found.edge_index, wanted.edge_index)
     assert any("another weight than the first" in note for note in found.notes)
-    assert "the column 'weight' is taken for edge weights" in found.notes
+    assert "column 'weight' is taken for edge weights" in found.notes
     without = load_graph(convert_graph(edges, tmp_path / "big", weights=False))
     assert "edge_weight" not in without
 
@@ -173,25 +171,24 @@ def test_what_is_no_converted_graph_is_not_replaced(tmp_path):
 @pytest.mark.parametrize(
     ("what", "edit", "message"),
     [
-        ("features", lambda text: "\n".join(text.split("\n")[:-3]), "have no row"),
+        ("features", lambda text: "\n".join(text.split("\n")[:-3]), "has no features"),
         ("features", lambda text: text + "9999,1,2,3\n", "9999 has features, but no edge"),
-        ("features", lambda text: text + text.split("\n")[1] + "\n", "two rows"),
-        ("features", lambda text: text.replace(",", ",x", 6), "features are numbers"),
-        ("edges", lambda text: text + "1,2,3\n", "one row"),
+        ("features", lambda text: text + text.split("\n")[1] + "\n", "comes a second time"),
+        ("features", lambda text: text.replace(",", ",x", 6), "is not a number"),
+        ("edges", lambda text: text + "1,2,3\n", "3 fields where the first line has 2"),
         ("edges", lambda text: text + ",2\n", "no node id"),
-        ("edges", lambda text: text.replace("\n", ",-1\n").replace("target,-1", "target,weight"), "-1 is negative"),
+        (
+            "edges",
+            lambda text: text.replace("\n", ",-1\n").replace("target,-1", "target,weight"),
+            "the weight -1.0 must be finite and not negative",
+        ),
         (
             "edges",
             lambda text: text.replace("\n", ",much\n").replace("target,much", "target,weight"),
-            "give every edge",
+            "give every edge a number",
         ),
-        ("edges", lambda text: text.split("\n")[0] + "\n", "has no rows"),
-        ("labels", lambda text: text.replace("\n", ",1\n"), "3 columns"),
-        (
-            "labels",
-            lambda text: text.replace("\n", ",test\n").replace("label,test", "label,split"),
-            "has a column 'split'",
-        ),
+        ("edges", lambda text: text.split("\n")[0] + "\n", "no rows"),
+        ("labels", lambda text: text.replace("label", "a").replace("\n", ",1\n"), "called 'label' if there are more"),
         ("features", lambda _: "id,feature,value\n1,red,2\n", "sparse features"),
     ],
 )
@@ -215,4 +212,3 @@ def test_large_features_are_scaled_in_parts(monkeypatch):
     features = ScaledFeatures(x)
     assert torch.allclose(features.rows(parts, torch.tensor([3, 400])), wanted[[3, 400]], atol=1e-6)
     assert torch.allclose(features.rows(parts, slice(10, 20)), wanted[10:20], atol=1e-6)
-    assert features._scaled is None

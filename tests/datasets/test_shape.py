@@ -1,3 +1,5 @@
+"""Components, bridges, distances and δ against networkx and the definitions."""
+
 import itertools
 import math
 
@@ -9,10 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from h2hgcn.datasets import hyperbolicity as delta_search
-from h2hgcn.datasets import hyperbolicity as quadruples
-from h2hgcn.datasets.hyperbolicity import FEWEST_SOURCES, measure_hyperbolicity, search_delta, spread_of_delta
-from h2hgcn.datasets.shape import blocks, connected_components, double_sweep, induced, simple_graph, walk
+from h2hgcn.datasets.shape import (
+    FEWEST_SOURCES,
+    bridge_share,
+    connected_components,
+    count_bridges,
+    double_sweep,
+    measure_hyperbolicity,
+    simple_graph,
+    simple_graph_of,
+    spread_of_delta,
+    twice_delta_of,
+    walk,
+)
 
 
 def simple(graph):
@@ -28,10 +39,6 @@ def all_deltas(graph):
         for a, b, c, d in itertools.combinations(part, 4):
             sums = sorted([apart[a][b] + apart[c][d], apart[a][c] + apart[b][d], apart[a][d] + apart[b][c]])
             yield (sums[2] - sums[1]) / 2
-
-
-def literal_delta(graph):
-    return max(all_deltas(graph), default=0.0)
 
 
 @st.composite
@@ -57,38 +64,24 @@ def test_diameter_is_the_longest_distance_within_a_component(graph):
     assert measure_hyperbolicity(simple(graph), effort=0.0).diameter <= longest
 
 
-@given(graphs())
-def test_search_agrees_with_the_definition(graph):
-    search = search_delta(simple(graph))
-    assert search.finished
-    assert search.twice_delta / 2 == literal_delta(graph)
-    assert measure_hyperbolicity(simple(graph)).delta == literal_delta(graph)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_search_agrees_with_the_definition_on_larger_graphs(seed):
-    graph = nx.gnm_random_graph(36, 44 + 6 * seed, seed=seed)
-    assert search_delta(simple(graph)).twice_delta / 2 == literal_delta(graph)
-
-
-@given(graphs())
-def test_guess_does_not_exceed_the_definition(graph):
-    for nodes in blocks(simple(graph)):
-        block = induced(simple(graph), nodes, np.full(len(graph), -1, np.int32))
-        distances, _ = walk(block, np.arange(len(nodes)), len(nodes))
-        pairs = delta_search._far_apart_pairs(block, distances, 0)
-        assert delta_search._try_middles(distances, pairs, 0) / 2 <= literal_delta(graph)
-
-
 @pytest.mark.parametrize("size", range(3, 40))
 def test_cycle(size):
     quarter, rest = divmod(size, 4)
     assert measure_hyperbolicity(simple(nx.cycle_graph(size))).delta == quarter - (0.5 if rest == 1 else 0)
 
 
-@pytest.mark.parametrize("shape", [(1, 5), (2, 2), (2, 7), (4, 6), (12, 9), (20, 20)])
-def test_grid(shape):
-    assert measure_hyperbolicity(simple(nx.grid_2d_graph(*shape))).delta == min(shape) - 1
+@given(graphs())
+def test_small_graphs_agree_with_the_definition(graph):
+    found = measure_hyperbolicity(simple(graph))
+    largest = max(nx.connected_components(graph), key=len, default=())  # the first of equals
+    assert found.exact
+    assert found.delta == max(all_deltas(graph.subgraph(largest)), default=0.0)
+
+
+def test_a_sample_of_a_grid_is_a_lower_bound():
+    found = measure_hyperbolicity(simple(nx.grid_2d_graph(20, 20)))
+    assert 5 < found.delta <= 19
+    assert not found.exact
 
 
 @pytest.mark.parametrize(
@@ -104,30 +97,12 @@ def test_cliques_joined_at_single_nodes_have_none():
     assert measure_hyperbolicity(simple(nx.windmill_graph(20, 5))).delta == 0.0
 
 
-def test_largest_over_components_and_blocks():
-    graph = nx.disjoint_union(nx.cycle_graph(12), nx.balanced_tree(2, 6))
-    nx.add_path(graph, [0, "a", "b"])
-    graph = nx.disjoint_union(graph, nx.cycle_graph(5))
+def test_delta_is_of_the_largest_component_and_the_diameter_of_any():
+    graph = nx.disjoint_union(nx.cycle_graph(12), nx.balanced_tree(2, 4))
     found = measure_hyperbolicity(simple(graph))
-    assert found.delta == 3.0
-    assert found.mean == 0.0  # of the largest component, which is a tree
-
-
-@given(graphs(30))
-def test_blocks_agree_with_networkx(graph):
-    ours = {frozenset(nodes.tolist()) for nodes in blocks(simple(graph))}
-    assert ours == {frozenset(nodes) for nodes in nx.biconnected_components(graph) if len(nodes) >= 4}
-    assert [len(nodes) for nodes in blocks(simple(graph))] == sorted(map(len, ours), reverse=True)
-
-
-@given(graphs(30))
-def test_induced_graph(graph):
-    names = np.full(len(graph), -1, np.int32)
-    for nodes in blocks(simple(graph)):
-        part = induced(simple(graph), nodes, names)
-        edges = {frozenset((nodes[a].item(), nodes[b].item())) for a, b in zip(*part.edges(), strict=True)}
-        assert edges == {frozenset(edge) for edge in graph.subgraph(nodes.tolist()).edges}
-        assert (names == -1).all()
+    assert (found.delta, found.mean, found.diameter) == (0.0, 0.0, 8)
+    found = measure_hyperbolicity(simple(nx.disjoint_union(nx.cycle_graph(40), nx.path_graph(39))))
+    assert (found.delta, found.diameter) == (10.0, 38)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -181,12 +156,13 @@ def test_sample_is_a_lower_bound_and_says_so():
 
 def exhaustive_mean(graph):
     distances = walk(graph, np.arange(graph.num_nodes), graph.num_nodes).distances
-    return quadruples.twice_delta_of(distances, quadruples._all_quadruples(graph.num_nodes)).mean() / 2
+    quadruples = np.array(list(itertools.combinations(range(graph.num_nodes), 4)), np.int32)
+    return twice_delta_of(distances, quadruples).mean() / 2
 
 
 def test_mean_of_samples_lies_within_its_error():
     """The scores are t-like with a few dozen degrees of freedom; a naive error would be far too small."""
-    graph = nx.barabasi_albert_graph(110, 2, seed=5)
+    graph = nx.barabasi_albert_graph(80, 2, seed=5)
     mean = exhaustive_mean(simple(graph))
     found = [sampled(graph, seed) for seed in range(20)]
     scores = np.array([(one.mean - mean) / one.mean_error for one in found])
@@ -195,9 +171,9 @@ def test_mean_of_samples_lies_within_its_error():
 
 
 def test_mean_over_random_quadruples_of_all_nodes():
-    graph = nx.connected_watts_strogatz_graph(100, 4, 0.2, seed=2)
+    graph = nx.connected_watts_strogatz_graph(75, 4, 0.2, seed=2)
     found = measure_hyperbolicity(simple(graph))
-    assert found.sampled_nodes == 100
+    assert found.sampled_nodes == 75
     assert abs(found.mean - exhaustive_mean(simple(graph))) < 4 * found.mean_error
     assert found.mean_error < 0.001
 
@@ -227,9 +203,30 @@ def test_relations_to_the_distances():
     assert found.relative_spread == pytest.approx(2 * found.mean / found.distance_deviation)
 
 
-def test_search_gives_up_within_its_budget():
-    graph = simple(nx.connected_watts_strogatz_graph(120, 4, 0.1, seed=3))
-    whole = search_delta(graph)
-    part = search_delta(graph, budget=120 * (120 + 4 * graph.num_edges) + 500)
-    assert not part.finished
-    assert 0 < part.twice_delta <= whole.twice_delta
+def ends(graph):
+    return np.array(graph.edges, np.int64).reshape(-1, 2).T
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("edges", [20, 60, 120])
+def test_bridges_are_those_of_networkx(seed, edges):
+    graph = nx.gnm_random_graph(60, edges, seed=seed)
+    assert count_bridges(simple_graph_of(ends(graph), 60)) == len(list(nx.bridges(graph)))
+
+
+def test_all_edges_of_a_tree_are_bridges_and_none_of_a_cycle():
+    assert bridge_share(ends(nx.random_labeled_tree(200, seed=1)), 200) == 1.0
+    assert bridge_share(ends(nx.star_graph(50)), 51) == 1.0
+    assert bridge_share(ends(nx.cycle_graph(50)), 50) == 0.0
+
+
+def test_direction_repeats_and_loops_change_nothing():
+    graph = nx.lollipop_graph(4, 6)  # six edges of the clique, six bridges
+    once = ends(graph)
+    doubled = np.concatenate([once, once[::-1], [[0, 3], [0, 3]]], axis=1)
+    assert bridge_share(once, 10) == bridge_share(torch.from_numpy(doubled), 10) == 0.5
+
+
+def test_without_edges_there_are_no_bridges():
+    assert bridge_share(np.empty((2, 0), np.int64), 3) == 0.0
+    assert bridge_share(np.empty((2, 0), np.int64), 0) == 0.0

@@ -1,6 +1,9 @@
+import hashlib
+import pickle
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.datasets import Planetoid, TUDataset
 
 from h2hgcn.datasets import DATASETS, DataError, DataWarning, load_dataset, task_features, tu
+from h2hgcn.datasets.benchmarks import load_pickle
 from h2hgcn.datasets.registry import cache_folder, planetoid_files, tu_files
 
 # nodes, undirected edges (a self-loop counts), features, classes
@@ -206,3 +210,34 @@ def test_pyg_objects_come_back_as_they_are():
 def test_unknown_names():
     with pytest.raises(DataError, match=r"'cora2' is not a known dataset \(did you mean cora\?\); there are disease, "):
         load_dataset("cora2")
+
+
+class Malicious:
+    def __init__(self, target):
+        self.target = target
+
+    def __reduce__(self):
+        return Path.touch, (self.target,)
+
+
+@pytest.mark.parametrize("sha256", ["", "0" * 64])
+def test_a_pickle_of_another_checksum_is_not_read(tmp_path, sha256):
+    (tmp_path / "p").write_bytes(pickle.dumps(Malicious(tmp_path / "touched")))
+    with pytest.raises(DataError, match="p is not the published file, so its pickle was not read; put the original"):
+        load_pickle(tmp_path / "p", sha256)
+    assert not (tmp_path / "touched").exists()
+
+
+def test_a_pickle_of_the_known_checksum_is_read(tmp_path):
+    content = pickle.dumps({1: [2], "array": np.arange(3)}, protocol=2)
+    (tmp_path / "p").write_bytes(content)
+    loaded = load_pickle(tmp_path / "p", hashlib.sha256(content).hexdigest())
+    assert (loaded[1], loaded["array"].tolist()) == ([2], [0, 1, 2])
+
+
+def test_a_changed_file_of_a_dataset_is_refused(benchmark_data, tmp_path):
+    folder = shutil.copytree(benchmark_data / "planetoid/Cora/raw", tmp_path / "planetoid/Cora/raw")
+    (folder / "ind.cora.graph").write_bytes(pickle.dumps(Malicious(tmp_path / "touched")))
+    with pytest.raises(DataError, match="it is damaged or another version"):
+        load_dataset("cora", tmp_path)
+    assert not (tmp_path / "touched").exists()

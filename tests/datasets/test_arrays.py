@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 import numpy as np
 import pytest
 
-from h2hgcn.datasets.ids import closest_id, unknown_nodes
+from h2hgcn.datasets.arrays import closest_id, unknown_nodes
 
 COMPANIES = np.array(["acme-corp", "Bolt & Co", " cog ", "dyno", "zeta"])
 

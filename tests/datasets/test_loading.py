@@ -273,6 +273,12 @@ def test_made_up_features_do_not_tell_of_hidden_edges():
         task_features(graph, "foo")
 
 
+def test_the_hub_of_a_directed_star_has_its_degree():
+    graph = load_graph([(0, 1), (0, 2), (0, 3)], directed=True)
+    out_degree = graph.feature_names.index("log(1 + out-degree)")
+    assert graph.x[0, out_degree] == pytest.approx(np.log(4))
+
+
 def test_a_list_of_both_directions_is_not_a_list_of_repetitions():
     graph = load_graph([(0, 1), (1, 0), (1, 2), (2, 1)])
     assert graph.notes[0] == "every edge is listed in both directions: 2 undirected edges"
@@ -311,7 +317,7 @@ def test_nodes_without_edges(tmp_path, unlinked, ids):
 
 BAD_EDGES = {
     "": "is empty",
-    "# nothing\n\n": "is empty",
+    "# nothing\n\n": "has only lines that begin with .#.; pass comment=.none.",
     "source,target\n": "has a header and no rows",
     "1,2\n3;4\n": "line 2: 1 field where the first line has 2",
     "1,2\n# c\n\n3,4,5\n": "line 4: 3 fields where the first line has 2",
