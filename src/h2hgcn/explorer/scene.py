@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from h2hgcn.embeddings import project_to_disk
 from h2hgcn.embeddings.coordinates import check_coordinates, check_points, lorentz_tensor
-from h2hgcn.embeddings.disk import different_links, natural_order
+from h2hgcn.embeddings.disk import DiskProjection, different_links, natural_order
 from h2hgcn.embeddings.files import id_column, ids_as_array, label_column
 from h2hgcn.embeddings.nearest import Rank, check_edges
 from h2hgcn.errors import DataError
@@ -237,12 +238,15 @@ MAX_COLUMNS = 60
 
 @dataclass(frozen=True)
 class Scene:
-    """``points`` are those of the Poincaré disk, in float64; ``note`` says what is true of them."""
+    """``points`` are those of the projection to the Poincaré disk, in float64; ``note`` says what is true of them.
+    ``layout`` is shown first, if there is one.
+    """
 
     title: str
     points: NDArray[np.float64]
     dim: int
     note: str
+    layout: DiskProjection | None
     ids: NDArray[Any]
     columns: tuple[Column, ...]
     links: Links | None
@@ -262,11 +266,13 @@ def make_scene(
     distance_scale: float = 1.0,
     rank: Rank | None = None,
     directed: bool = False,
+    layout: DiskProjection | None = None,
 ) -> Scene:
     """A scene of hyperbolic points with their ids; labels, edges (2 × edges) and further columns if there are any.
 
     Points of two dimensions are shown as they are, those of more as ``project_to_disk`` does. ``probabilities`` tells
     how likely pairs of nodes are linked; distances are multiplied by ``distance_scale`` where they are told.
+    ``layout`` is what ``layout_in_disk`` made of them.
     ``rank`` puts the missing links of a node in order, those from it if edges are ``directed``.
     """
     kind = check_coordinates(space)
@@ -282,7 +288,7 @@ def make_scene(
     columns = _columns(projection.points, labels, links, extra or {})
     targets = find_targets(edges, len(array)) if directed and edges is not None else links
     nearest = Nearest(array, kind, links, probabilities, distance_scale, targets, rank, directed)
-    return Scene(title, projection.points, dim, projection.keeps, names, columns, links, nearest)
+    return Scene(title, projection.points, dim, projection.keeps, layout, names, columns, links, nearest)
 
 
 def _columns(
@@ -297,11 +303,16 @@ def _columns(
     found.append(make_column("radius", _radii(disk)))
     if links is not None:
         found.append(make_column("degree", links.degrees()))
-    taken = {column.name for column in found}
-    further = [
-        make_column(name.strip() or "no name", values, classes) for name, values in extra.items() if name not in taken
-    ]
-    return (*found, *further[:MAX_COLUMNS])
+    known = {column.name for column in found}
+    taken = set(known)
+    for name, values in [(name, values) for name, values in extra.items() if name not in known][:MAX_COLUMNS]:
+        found.append(make_column(_free_name(name.strip() or "no name", taken), values, classes))
+        taken.add(found[-1].name)
+    return tuple(found)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    return next(each for each in chain([name], (f"{name} ({k})" for k in count(2))) if each not in taken)
 
 
 def _radii(disk: NDArray[np.float64]) -> NDArray[np.float64]:
