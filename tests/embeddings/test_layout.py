@@ -82,6 +82,9 @@ def test_where_the_projection_is_as_good_it_is_kept(monkeypatch):
         np.testing.assert_array_equal(layout_in_disk(points, space=space).points, project_to_disk(points, space).points)
     same = layout_in_disk(np.repeat(POINTS[5:6], 40, axis=0))
     assert np.isfinite(same.points).all()
+    noise = np.random.RandomState(0).normal(scale=1e-9, size=(40, 4))
+    near = layout_in_disk(lorentz.exp_origin(torch.from_numpy(noise)).numpy())
+    assert np.linalg.norm(near.points, axis=1).max() < 1
     monkeypatch.setattr(layout, "MOST_POINTS", 100)
     many = layout_in_disk(POINTS)
     assert many.method == "projection"

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 from h2hgcn.embeddings.coordinates import check_coordinates, lorentz_tensor
 from h2hgcn.embeddings.disk import DiskProjection, different_links, project_to_disk
@@ -31,6 +31,8 @@ _RATE, _MOMENTUM, _LONGEST_STEP = 0.1, 0.5, 0.3
 
 # Chosen on five embeddings: the most stress that leaves nearly all of the neighborhoods that can be kept.
 _ATTRACTION, _REPULSION, _STRESS = 0.3, 0.3, 0.6
+
+_FARTHEST = float(np.sinh(12.0))  # where nothing can be seen any more
 
 # What the median distance becomes: a disk shows up to a radius of about 5, and larger distances leave more room.
 _MEDIAN = 4.0
@@ -106,8 +108,14 @@ def faithfulness(points: Any, disk: Plane, space: str = "lorentz") -> Faithfulne
     pairs = random.randint(len(lifted), size=(_MEASURED_PAIRS, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     true, seen = (lorentz.distance(x[pairs[:, 0]], x[pairs[:, 1]]).numpy() for x in (lifted, plane))
-    varied = len(np.unique(true)) > 1 and len(np.unique(seen)) > 1
-    return Faithfulness(float(np.mean(shared)) / k, float(spearmanr(true, seen).statistic) if varied else 0.0)
+    return Faithfulness(float(np.mean(shared)) / k, _rank_correlation(true, seen))
+
+
+def _rank_correlation(first: Plane, second: Plane) -> float:
+    """Spearman's; 0 if all numbers of one are equal."""
+    x, y = (rankdata(numbers) - (len(numbers) + 1) / 2 for numbers in (first, second))
+    length = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / length if length > 0 else 0.0
 
 
 def _nearest(points: torch.Tensor, nodes: NDArray[np.int64], k: int) -> NDArray[np.int64]:
@@ -200,6 +208,9 @@ def _move_rows(
             v0, v1, v2, length = v0 * shorter, v1 * shorter, v2 * shorter, _LONGEST_STEP
         along = np.sinh(length) / length if length > 1e-9 else 1.0
         y1, y2 = np.cosh(length) * x1 + along * v1, np.cosh(length) * x2 + along * v2
+        away = np.sqrt(y1 * y1 + y2 * y2)
+        if away > _FARTHEST:
+            y1, y2 = y1 * _FARTHEST / away, y2 * _FARTHEST / away
         there[i, 0], there[i, 1], there[i, 2] = np.sqrt(1 + y1 * y1 + y2 * y2), y1, y2
         velocity[i, 0], velocity[i, 1], velocity[i, 2] = v0, v1, v2
 
