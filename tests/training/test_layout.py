@@ -1,31 +1,30 @@
 """The layout for pictures in the folder of a run."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
+from runs import small_fit
 
 from h2hgcn.cli.scene import open_scene
-from h2hgcn.datasets.hierarchy import random_taxonomy
 from h2hgcn.errors import DataWarning
-from h2hgcn.tasks import Embedding
-from h2hgcn.training import TrainingSettings, fit, load_run
+from h2hgcn.models import H2HGCN
+from h2hgcn.training import load_run
 from h2hgcn.training.artifacts import read_layout
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    edges = torch.from_numpy(random_taxonomy(80).T.copy())
     path = tmp_path_factory.mktemp("layout") / "run"
-    fit(Embedding(), Data(edge_index=edges, num_nodes=80), "hyp", settings=TrainingSettings(epochs=20), folder=path)
+    small_fit(model=partial(H2HGCN, dim=8), folder=path)
     return path
 
 
 def test_it_is_kept_and_shown(folder):
     found = read_layout(folder / "layout.safetensors", load_run(folder).embeddings.numpy())
-    assert found.method == "tree"
+    assert found.method in ("tree", "neighbors")
     assert "projection:" in found.keeps
-    assert "The graph is a tree" in (folder / "report.html").read_text()
+    assert found.keeps in (folder / "report.html").read_text()
     scene = open_scene(folder)
     np.testing.assert_array_equal(scene.layout.points, found.points)
     assert scene.layout.keeps == found.keeps

@@ -26,6 +26,7 @@ Plane = NDArray[np.float64]
 MOST_POINTS = 100_000
 
 _NEIGHBORS, _EPOCHS, _NEGATIVES, _PAIRS = 10, 300, 20, 10
+_MANY = 20_000  # points, of which more take fewer epochs
 _WORK = 1 << 10  # numbers that a row costs, to choose the number of threads by
 _RATE, _MOMENTUM, _LONGEST_STEP = 0.1, 0.5, 0.3
 
@@ -147,8 +148,9 @@ def optimized(
     here = poincare.to_lorentz(torch.from_numpy(shrunk + random.normal(scale=1e-4, size=shrunk.shape))).numpy()
     there, velocity = np.empty_like(here), np.zeros_like(here)
     original, pulls = points.numpy(), (graph.indptr, graph.indices, graph.data)
-    for epoch in range(_EPOCHS):
-        rate = _RATE * (1 - epoch / _EPOCHS)
+    epochs = int(_EPOCHS * min(1.0, (_MANY / count) ** 0.5))
+    for epoch in range(epochs):
+        rate = _RATE * (1 - epoch / epochs)
         weights, draw = (repulsion, stress, scale, rate), (seed, epoch)
         run_on_rows(_move_rows, (count, _WORK), here, there, velocity, *pulls, original, weights, draw)
         here, there = there, here
