@@ -15,6 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 from chromium import open_browser
+from PIL import Image
 
 from h2hgcn.cli.scene import open_scene
 from h2hgcn.explorer import write_page
@@ -71,6 +72,7 @@ def take(
             opened.evaluate("(place) => document.querySelector(place).scrollIntoView()", show)
     opened.wait_for_timeout(500)
     opened.screenshot(path=IMAGES / f"{name}.png")
+    Image.open(IMAGES / f"{name}.png").quantize(256).save(IMAGES / f"{name}.png", optimize=True)
     opened.close()
 
 
