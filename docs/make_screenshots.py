@@ -72,7 +72,8 @@ def take(
             opened.evaluate("(place) => document.querySelector(place).scrollIntoView()", show)
     opened.wait_for_timeout(500)
     opened.screenshot(path=IMAGES / f"{name}.png")
-    Image.open(IMAGES / f"{name}.png").quantize(256, Image.Quantize.MAXCOVERAGE).save(IMAGES / f"{name}.png", optimize=True)
+    picture = Image.open(IMAGES / f"{name}.png").quantize(256, Image.Quantize.MAXCOVERAGE)
+    picture.save(IMAGES / f"{name}.png", optimize=True)
     opened.close()
 
 
