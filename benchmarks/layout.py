@@ -3,8 +3,8 @@
 Neighbors: the mean share of a node's 10 nearest neighbors in the embedding that are among its 10 nearest in the disk.
 Spearman: the rank correlation of distances of random pairs. Models are trained for a few epochs with --search none; the
 ragged tree is a random taxonomy of 2,000 nodes, embedded by --task embed. Cora and Airport are looked for in
-$H2HGCN_DATA, or downloaded. Seconds are of the layout alone, for generated points of 32 dimensions in the last table, with
-those of all processors together: other programs make the first longer, not the second.
+$H2HGCN_DATA, or downloaded. Seconds are of the layout alone, for generated points of 32 dimensions in the last table,
+with those of all processors together: other programs make the first longer, not the second.
 """
 
 import time
