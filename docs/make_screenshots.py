@@ -15,6 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 from chromium import open_browser
+from PIL import Image
 
 from h2hgcn.cli.scene import open_scene
 from h2hgcn.explorer import write_page
@@ -35,13 +36,24 @@ def main() -> None:
             write_page(Path(temporary) / f"{name}.html", open_scene(runs / name))
         for scheme in ("light", "dark"):
             shoot = partial(take, browser, scheme)
-            shoot(Path(temporary) / "cora.html", f"explorer-{scheme}", choose="1358")
-            shoot(Path(temporary) / "disease.html", f"depth-{scheme}", choose="816", column="radius", show="#depth")
+            shoot(Path(temporary) / "cora.html", f"explorer-{scheme}", choose="1358", home=True)
+            shoot(Path(temporary) / "disease.html", f"depth-{scheme}", choose="816", show="#depth", home=True)
             shoot(runs / "disease" / "report.html", f"report-{scheme}")
 
 
-def take(browser: Any, scheme: str, page: Path, name: str, choose: str = "", column: str = "", show: str = "") -> None:
-    """A picture of a page, with a node chosen, a colouring, and a part of the panel in view."""
+def take(
+    browser: Any,
+    scheme: str,
+    page: Path,
+    name: str,
+    choose: str = "",
+    column: str = "",
+    show: str = "",
+    home: bool = False,
+) -> None:
+    """A picture of a page, with a node chosen, a coloring, a part of the panel in view, and the whole disk seen again
+    from its middle if ``home`` says so.
+    """
     opened = browser.new_page(
         viewport={"width": 1280, "height": 840}, color_scheme=scheme, reduced_motion="reduce", device_scale_factor=1
     )
@@ -54,10 +66,14 @@ def take(browser: Any, scheme: str, page: Path, name: str, choose: str = "", col
         opened.press("#search", "Enter")
         opened.wait_for_selector("#neighbors ol button")
         opened.mouse.click(4, 4)
+        if home:
+            opened.click("#home")
         if show:
             opened.evaluate("(place) => document.querySelector(place).scrollIntoView()", show)
     opened.wait_for_timeout(500)
     opened.screenshot(path=IMAGES / f"{name}.png")
+    picture = Image.open(IMAGES / f"{name}.png").quantize(256, Image.Quantize.MAXCOVERAGE)
+    picture.save(IMAGES / f"{name}.png", optimize=True)
     opened.close()
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import h2hgcn
 from h2hgcn.datasets import inspect_graph
-from h2hgcn.embeddings import plot_disk, project_to_disk
+from h2hgcn.embeddings import layout_in_disk, plot_disk
 
 TIERS = {"brand": 6, "assembler": 30, "maker": 120, "processor": 280, "mine": 400}
 TRAITS = ["longitude", "latitude", "steel", "cotton", "silicon", "copper", "timber", "resin"]
@@ -92,7 +92,8 @@ def main() -> None:
 
     # 4. See. The folder has report.html and embeddings.parquet; a picture for slides is one call more.
     tiers = [graph.label_names[label] for label in graph.y]
-    picture = plot_disk(folder / "companies.svg", project_to_disk(run.embeddings), tiers, graph.edge_index)
+    disk = layout_in_disk(run.embeddings, graph.edge_index)
+    picture = plot_disk(folder / "companies.svg", disk, tiers, graph.edge_index)
     print(f"{picture}; to walk through it: h2hgcn explore {folder / 'run'}")
 
 

@@ -192,3 +192,11 @@ def test_a_file_without_rows_is_said_to_be_one(tmp_path):
     (tmp_path / "none.csv").write_text("id,x1,x2\n")
     with pytest.raises(DataError, match=r"none\.csv has no rows"):
         read_embeddings(tmp_path / "none.csv", "poincare")
+
+
+def test_ids_of_a_csv_file_keep_their_zeros(tmp_path):
+    path = tmp_path / "points.csv"
+    path.write_text("id,x1,x2\n007,0.1,0.2\n7,0.3,0.1\n")
+    assert read_embeddings(path, "poincare").ids.tolist() == ["007", "7"]
+    path.write_text("id,x1,x2\n10,0.1,0.2\n7,0.3,0.1\n")
+    assert read_embeddings(path, "poincare").ids.tolist() == [10, 7]

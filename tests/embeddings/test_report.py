@@ -120,11 +120,11 @@ def test_many_points_are_drawn_by_one_known_script(tmp_path):
     assert policy.endswith(f"script-src 'sha256-{digest}'")
     assert "<" not in data
     found = json.loads(data)
-    points = np.frombuffer(base64.b64decode(found["points"]), "<f4").reshape(-1, 2)
+    points = np.frombuffer(base64.b64decode(found["pictures"][0]["points"]), "<f4").reshape(-1, 2)
     np.testing.assert_allclose(points, disk, atol=1e-7)
     assert np.frombuffer(base64.b64decode(found["labelOf"]), "<i4").tolist() == [-1] + [0] * (count - 1)
     assert found["ids"][:2] == [str(2**60), str(2**60 + 1)]
-    assert np.frombuffer(base64.b64decode(found["edges"]), "<f4").shape == (16,)
+    assert np.frombuffer(base64.b64decode(found["pictures"][0]["edges"]), "<f4").shape == (16,)
     (canvas,) = page.all("canvas")
     assert "3,001 points" in canvas["aria-label"]
 
@@ -221,3 +221,18 @@ def test_reliability_of_links(tmp_path):
     places = [52 + (1 + np.log10(p) / 6) * (right - 52) for p in (1e-4, 0.2)]
     assert [x for x, _ in circles] == pytest.approx(places, abs=0.1)
     assert circles[0][1] == bottom  # none of them is a link
+
+
+@pytest.mark.parametrize("count", [10, 3_001])
+def test_a_layout_is_shown_above_the_projection(tmp_path, count):
+    disk = np.random.default_rng(0).uniform(-0.5, 0.5, (count, 2))
+    page = report(tmp_path, disk=disk, layout=disk[::-1], ids=range(count))
+    assert page.text("summary") == "The projection of the embedding"
+    if count == 10:
+        first = next(dot for dot in page.all("circle") if not dot.get("class"))
+        assert float(first["cx"]) == pytest.approx(500 + 490 * disk[-1, 0], abs=0.06)
+        return
+    data = json.loads(next(text for tag, text in page.texts if tag == "script"))
+    assert len(page.all("canvas")) == len(data["pictures"]) == 2
+    points = np.frombuffer(base64.b64decode(data["pictures"][0]["points"]), "<f4").reshape(-1, 2)
+    np.testing.assert_allclose(points, disk[::-1], atol=1e-7)

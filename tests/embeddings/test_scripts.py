@@ -2,7 +2,7 @@
 
 import pytest
 
-from h2hgcn.embeddings.markup import bundle
+from h2hgcn.embeddings.pages import bundle
 
 MODULES = {
     "main.mjs": 'import { twice } from "./double.mjs";\nimport { ONE } from "./one.mjs";\nrun(twice(ONE));\n',

@@ -44,7 +44,7 @@ def test_the_policy_allows_this_very_script_and_style(tmp_path, scene):
     (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
     for text in (script, style):
         assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy
-    assert "default-src &#x27;none&#x27;" in policy
+    assert "default-src &#39;none&#39;" in policy
     assert "unsafe" not in policy
     assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
 
@@ -112,3 +112,14 @@ def test_the_documentation_runs(tmp_path, monkeypatch):
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     exec(compile(code, str(page), "exec"), {})
     assert held(tmp_path / "ring.html")["about"]["links"] == 11
+
+
+def test_lists_of_the_file_say_what_is_linked(open_page, tmp_path, scene):
+    page = open_page(write_page(tmp_path / "page.html", scene).as_uri() + "#node=n4")
+    page.wait_for_selector("#neighbors ol button")
+    marked = [
+        title == "linked" for title in page.locator("#neighbors ol button").evaluate_all("all => all.map(b => b.title)")
+    ]
+    wanted = [entry["linked"] for entry in scene.nearest.near("neighbors", 4, 10)]
+    assert marked == wanted
+    assert any(wanted)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from h2hgcn.embeddings.markup import bundle
+from h2hgcn.embeddings.pages import bundle
 from h2hgcn.explorer.export import assets
 
 HERE = Path(__file__).parent / "js"

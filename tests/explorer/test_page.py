@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from looking import Fingers, drag_mouse, picture, settle, spot, stage_box, to_disk, to_screen, translation
 
+from h2hgcn.embeddings.disk import DiskProjection
 from h2hgcn.explorer import make_scene
 
 # one point of each colour, so that it can be found on the screen
@@ -352,3 +353,39 @@ def test_a_crowd_about_the_middle_is_seen_larger(open_page, serve):
     page.click("#home")
     settle(page)
     near(spot(page, "orange"), to_screen(page, small["orange"], zoom))
+
+
+@pytest.mark.parametrize("key", ["l", "L", "Shift+L"])
+def test_the_lasso_by_keyboard(open_page, spots, key):
+    page = open_page(spots)
+    page.focus("#stage")
+    page.keyboard.press(key)
+    assert page.get_attribute("#lasso", "aria-pressed") == "true"
+
+
+def test_layout_and_projection(open_page, serve):
+    layout = np.array([[0.6, 0.1], [-0.2, 0.5], [0.0, -0.3]])
+    told = DiskProjection(layout, "poincare", np.array([1.0, 0, 0]), "Kept: neighbors.", "tree")
+    page = open_page(serve(spots_scene(SPOTS, edges=[[0, 1], [1, 2]], layout=told)))
+
+    def are_at(points):
+        settle(page)
+        for colour, point in zip(SPOTS, points, strict=True):
+            near(spot(page, colour), to_screen(page, point))
+
+    are_at(layout[:, 0] + 1j * layout[:, 1])
+    assert page.inner_text("#note") == "Kept: neighbors."
+    assert page.locator("#picture option").all_inner_texts() == ["Layout of the tree", "Projection"]
+    page.select_option("#picture", "projection")
+    are_at(SPOTS.values())
+    assert "All hyperbolic distances are true" in page.inner_text("#note")
+    page.wait_for_function("location.hash.includes('picture=projection')")
+    again = open_page(page.url)
+    near(spot(again, "blue"), to_screen(again, SPOTS["blue"]))
+    assert again.input_value("#picture") == "projection"
+    page.select_option("#picture", "layout")
+    are_at(layout[:, 0] + 1j * layout[:, 1])
+
+
+def test_without_a_layout_there_is_nothing_to_choose(open_page, spots):
+    assert open_page(spots).locator("#pictures").is_hidden()

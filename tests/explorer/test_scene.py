@@ -161,3 +161,9 @@ def test_nearest_where_products_are_rounded():
     distances = lorentz.distance(*(torch.from_numpy(part) for part in (points[:1], points))).numpy()
     found = scene.nearest.near("neighbors", 0, 5)
     assert [entry["node"] for entry in found] == np.argsort(distances, kind="stable")[1:6].tolist()
+
+
+def test_columns_have_different_names():
+    extra = {"label ": [1, 2], " label": [3, 4], "label": [5, 6], " ": [7, 8]}
+    scene = make_scene(np.zeros((2, 2)), range(2), ["a", "b"], "poincare", extra=extra)
+    assert [column.name for column in scene.columns] == ["label", "radius", "label (2)", "label (3)", "no name"]

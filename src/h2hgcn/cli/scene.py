@@ -11,6 +11,7 @@ from h2hgcn.cli.options import open_own_graph, open_run
 from h2hgcn.embeddings import read_embeddings
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.explorer import Scene, make_scene
+from h2hgcn.training.artifacts import read_layout
 from h2hgcn.training.names import NodeNames
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def _scene_of_run(path: Path, final: bool) -> Scene:
         distance_scale=run.model.scale,
         rank=run.link_order()[1] if whole else None,
         directed=whole and run.link_order()[0] == "out",
+        layout=read_layout(points.with_name("layout.safetensors"), read.points),
     )
 
 

@@ -28,14 +28,15 @@ Plane = NDArray[np.float64]
 class DiskProjection:
     """Points ``(n, 2)`` in the unit disk (``space="poincare"``) or in the unit square from 0 to 1 (``"euclidean"``).
 
-    ``center`` is what lies in the middle, in Lorentz coordinates or Euclidean ones; ``keeps`` says in a sentence what
-    is true of the picture.
+    ``center`` is what a projection has in the middle, in Lorentz coordinates or Euclidean ones; ``keeps`` says what is
+    true of the picture. ``method`` is how points were placed, see ``layout_in_disk``.
     """
 
     points: Plane
     space: Literal["poincare", "euclidean"]
     center: NDArray[np.float64]
     keeps: str
+    method: Literal["projection", "neighbors", "tree"] = "projection"
 
 
 def project_to_disk(points: Any, space: str = "lorentz", *, center: bool = True) -> DiskProjection:

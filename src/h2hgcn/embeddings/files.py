@@ -178,7 +178,7 @@ def _write_csv(path: Path, columns: pa.Table, points: Points, further: pa.Table,
 
 
 def _read_csv(path: Path) -> Read:
-    texts = {"label": pa.string()} | ({"id": pa.string()} if _ids_are_quoted(path) else {})
+    texts = {"label": pa.string(), "id": pa.string()}  # ids may be 007
     gaps = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
     options = pa_csv.ConvertOptions(column_types=texts, **gaps)
     lines = pa_csv.ParseOptions(newlines_in_values=True)
@@ -186,7 +186,11 @@ def _read_csv(path: Path) -> Read:
         table = pa_csv.read_csv(path, parse_options=lines, convert_options=options)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} is not a whole CSV file ({error}); write it again") from error
-    return _parted(table, path, None)
+    columns, points, said = _parted(table, path, None)
+    whole = pc.match_substring_regex(columns["id"], r"^(0|-?[1-9][0-9]{0,18})$")
+    if pc.all(whole, skip_nulls=False).as_py() and not _ids_are_quoted(path):
+        columns["id"] = _cast(columns["id"], pa.int64(), "ids")
+    return columns, points, said
 
 
 def _ids_are_quoted(path: Path) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from h2hgcn.embeddings.coordinates import check_coordinates, check_points, lorentz_tensor
 from h2hgcn.errors import DataError
 from h2hgcn.geometry import lorentz
+from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
 from h2hgcn.kernels.distances import squared_distances_of_rows
 
 # Links from a node, or links to it; None counts an edge both ways.
@@ -50,22 +51,55 @@ def recommend_links(
     not change the order. With ``rank`` the highest come first instead of the nearest. ``name`` is what errors call the
     node by.
     """
-    distances = _distances_from(points, node, check_coordinates(space))
-    free = np.ones(len(distances), dtype=bool)
-    free[_neighbors(check_edges(known_edges, len(distances)), node, check_direction(direction))] = False
-    free[node] = False
-    candidates = free.nonzero()[0]
+    euclidean = check_coordinates(space) == "euclidean"
+    lifted = vectors_of(points, space).points
+    if not 0 <= node < len(lifted):
+        raise DataError(f"there is no node {node}; there are {len(lifted)} points, counted from 0")
+    taken = _neighbors(check_edges(known_edges, len(lifted)), node, check_direction(direction))
     check_count(k)
-    if not len(candidates):
+    found, distances = nearest_nodes(lifted, node, taken, k, euclidean=euclidean, rank=rank)
+    if not len(found):
         raise DataError(
             f"node {node if name is None else name} is linked to all other nodes; there is no link to recommend"
         )
-    order = distances[candidates].argsort(kind="stable")
+    return Recommendations(found, distances, None if score is None else np.asarray(score(distances)))
+
+
+def nearest_nodes(
+    points: torch.Tensor,
+    node: int,
+    taken: NDArray[Any],
+    k: int,
+    *,
+    euclidean: bool = False,
+    rank: Rank | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The ``k`` nodes nearest to one, or with ``rank`` the highest, and their distances; neither itself nor ``taken``.
+
+    Hyperbolic inner products, which are quick, leave out what cannot be among the nearest even if they are off by
+    rounding; stable distances put the rest in order.
+    """
+    free = np.ones(len(points), dtype=bool)
+    free[taken] = False
+    free[node] = False
+    others = free.nonzero()[0]
+    if rank is None and not euclidean and len(others) > k:
+        own, array = points[node].numpy(), points.numpy()
+        products = (array @ np.concatenate([own[:1], -own[1:]]))[others]
+        steps = INNER_PRODUCT_STEPS + len(own)
+        rounding = steps * np.finfo(np.float64).eps * own[0] * array[others, 0]
+        limit = (products + rounding)[np.argpartition(products, k - 1)[:k]].max()
+        others = others[products - rounding <= limit]
     if rank is not None:
-        order = (-rank(np.stack([np.full_like(candidates, node), candidates], axis=1))).argsort(kind="stable")
-    nearest = candidates[order[:k]]
-    found = distances[nearest]
-    return Recommendations(nearest, found, None if score is None else np.asarray(score(found)))
+        keys = -rank(np.stack([np.full_like(others, node), others], axis=1))
+        others = others[keys.argsort(kind="stable")[:k]]
+    with torch.no_grad():
+        if euclidean:
+            distances = (points[others] - points[node]).norm(dim=1).numpy()
+        else:
+            distances = lorentz.distance(points[[node]].expand(len(others), -1), points[others]).numpy()
+    order = np.arange(len(others)) if rank is not None else distances.argsort(kind="stable")[:k]
+    return others[order], distances[order]
 
 
 def check_count(k: Any) -> None:
@@ -104,22 +138,6 @@ def _neighbors(edges: NDArray[np.int64], node: int, direction: Direction | None)
     source, target = edges
     found = {"out": target[source == node], "in": source[target == node]}
     return np.concatenate(list(found.values())) if direction is None else found[direction]
-
-
-def _distances_from(points: Any, node: int, space: str) -> NDArray[np.float64]:
-    if space == "euclidean":
-        array = check_points(points, "euclidean").astype(np.float64)
-        _check_node(node, len(array))
-        return np.linalg.norm(array - array[node], axis=1)
-    lifted = lorentz_tensor(points, space)
-    _check_node(node, len(lifted))
-    with torch.no_grad():
-        return lorentz.distance(lifted[node].expand_as(lifted), lifted).numpy()
-
-
-def _check_node(node: int, count: int) -> None:
-    if not 0 <= node < count:
-        raise DataError(f"there is no node {node}; there are {count} points, counted from 0")
 
 
 Kind = Literal["exact", "hnsw", "ivf"]

@@ -1,8 +1,6 @@
 """The explorer in one file that needs neither a server nor a network."""
 
 import base64
-import hashlib
-import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -14,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.embeddings.disk import CATEGORIES, RADII
-from h2hgcn.embeddings.markup import Html, bundle, element, json_block
+from h2hgcn.embeddings.pages import bundle, digest, render
 from h2hgcn.errors import DataError
 from h2hgcn.explorer.scene import KINDS, Entry, Scene
 from h2hgcn.files import atomic_write
 
-_TYPES = {".html": "text/html", ".css": "text/css", ".mjs": "text/javascript", ".svg": "image/svg+xml"}
+_TYPES = {".css": "text/css", ".mjs": "text/javascript", ".svg": "image/svg+xml"}
 
 # What the explorer has in common with reports lies with these.
 _SHARED = ("theme.css", "geodesic.mjs")
@@ -65,6 +63,8 @@ def make_payload(scene: Scene) -> Payload:
     """Coordinates keep float64, since a walk may lead to where float32 tells no points apart."""
     text, offsets = _joined_texts(scene.ids)
     buffers: dict[str, NDArray[Any]] = {"points": scene.points.ravel(), "id_text": text, "id_offsets": offsets}
+    if scene.layout is not None:
+        buffers["layout"] = scene.layout.points.ravel()
     if scene.links is not None:
         buffers |= {"link_offsets": scene.links.offsets, "link_targets": scene.links.targets}
     buffers |= {f"column_{place}": column.values for place, column in enumerate(scene.columns)}
@@ -91,6 +91,7 @@ def _about(scene: Scene, buffers: dict[str, NDArray[Any]]) -> dict[str, Any]:
         "links": None if scene.links is None else scene.links.count,
         "dim": scene.dim,
         "note": scene.note,
+        "layout": None if scene.layout is None else {"method": scene.layout.method, "note": scene.layout.keeps},
         "missing_links": scene.nearest.knows_links,
         "directed_links": scene.nearest.directed,
         "columns": [column.described() for column in scene.columns],
@@ -125,43 +126,31 @@ def write_page(path: str | Path, scene: Scene) -> Path:
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise DataError(f"cannot write a page into {path}; end the name with .html")
-    page = build_page(_with_lists(scene, make_payload(scene)))
+    page = _whole_page(_with_lists(scene, make_payload(scene)))
     with atomic_write(path) as file:
         file.write(page.encode("utf-8"))
     return path
 
 
-def build_page(payload: Payload) -> str:
-    """The served page with its files inside of it, and a policy that lets a browser fetch nothing."""
+def served_page() -> str:
+    """The page that asks a server for its files and data."""
+    return render("h2hgcn.explorer", "index.html", inside=None)
+
+
+def _whole_page(payload: Payload) -> str:
+    """The page with its files and data inside of it, and a policy that lets a browser fetch nothing."""
     files = assets()
     script = bundle({name: file.text for name, file in files.items() if name.endswith(".mjs")}, "main.mjs")
     style = files["theme.css"].text + files["explorer.css"].text
-    icon = base64.b64encode(files["icon.svg"].content).decode()
-    held = {"about": payload.about, "buffers": {name: _base64(array) for name, array in payload.buffers.items()}}
-    head = [
-        element("meta", http_equiv="Content-Security-Policy", content=_policy(script, style)),
-        f'<link rel="icon" href="data:image/svg+xml;base64,{icon}">',
-        element("style", Html(style)),
-    ]
-    page = re.sub(r"<link [^>]*>\n|<script [^>]*></script>\n", "", files["index.html"].text)
-    page = _put_before(page, "</head>", "\n".join(head) + "\n")
-    return _put_before(page, "</body>", f"{json_block(held, 'explorer-data')}\n<script>{script}</script>\n")
-
-
-def _put_before(page: str, mark: str, text: str) -> str:
-    before, after = page.split(mark)
-    return f"{before}{text}{mark}{after}"
-
-
-def _policy(script: str, style: str) -> str:
-    return (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+    inside = {
+        "policy": f"default-src 'none'; script-src {digest(script)}; style-src {digest(style)}; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'",
+        "icon": base64.b64encode(files["icon.svg"].content).decode(),
+        "style": style,
+        "script": script,
+        "data": {"about": payload.about, "buffers": {name: _base64(array) for name, array in payload.buffers.items()}},
+    }
+    return render("h2hgcn.explorer", "index.html", inside=inside)
 
 
 def _base64(array: NDArray[Any]) -> str:
@@ -181,6 +170,7 @@ def _with_lists(scene: Scene, payload: Payload) -> Payload:
             f"{kind}_node": _filled(lists, "node", 0).astype(np.uint32),
             f"{kind}_distance": _filled(lists, "distance", np.nan).astype(np.float32),
             f"{kind}_probability": _filled(lists, "probability", np.nan).astype(np.float32),
+            f"{kind}_linked": _filled(lists, "linked", 0).astype(np.uint8),
         }
     return with_buffers(payload, further, lists=LISTED)
 

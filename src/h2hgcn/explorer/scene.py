@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,11 @@ from numpy.typing import NDArray
 
 from h2hgcn.embeddings import project_to_disk
 from h2hgcn.embeddings.coordinates import check_coordinates, check_points, lorentz_tensor
-from h2hgcn.embeddings.disk import different_links, natural_order
+from h2hgcn.embeddings.disk import DiskProjection, different_links, natural_order
 from h2hgcn.embeddings.files import id_column, ids_as_array, label_column
-from h2hgcn.embeddings.nearest import Rank, check_edges
+from h2hgcn.embeddings.nearest import Rank, check_edges, nearest_nodes
 from h2hgcn.errors import DataError
-from h2hgcn.geometry import lorentz
-from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS, ball_gap
+from h2hgcn.geometry.numerics import ball_gap
 
 # Names beyond these are taken together: no legend shows more, and a page has to hold them.
 MAX_CATEGORIES = 1_000
@@ -105,18 +105,17 @@ class Links:
 def find_links(edges: Any, num_nodes: int) -> Links:
     """Edges ``(2, edges)`` both ways, each once, without loops."""
     pairs = different_links(check_edges(edges, num_nodes), num_nodes)
-    codes = np.concatenate([pairs[:, 0] * num_nodes + pairs[:, 1], pairs[:, 1] * num_nodes + pairs[:, 0]])
-    codes.sort()
-    sources, targets = np.divmod(codes, num_nodes)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=num_nodes))])
-    return Links(offsets.astype(np.uint32), targets.astype(np.uint32))
+    return _grouped(np.concatenate([pairs, pairs[:, ::-1]]).T, num_nodes)
 
 
 def find_targets(edges: Any, num_nodes: int) -> Links:
     """Directed edges ``(2, edges)`` from their sources, in the form of ``Links``; loops are left out."""
-    sources, targets = check_edges(edges, num_nodes)
-    codes = np.unique((sources * num_nodes + targets)[sources != targets])
-    sources, targets = np.divmod(codes, num_nodes)
+    return _grouped(check_edges(edges, num_nodes), num_nodes)
+
+
+def _grouped(edges: NDArray[np.int64], num_nodes: int) -> Links:
+    codes = np.sort((edges[0] * num_nodes + edges[1])[edges[0] != edges[1]])
+    sources, targets = np.divmod(codes[np.diff(codes, prepend=-1) > 0], num_nodes)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=num_nodes))])
     return Links(offsets.astype(np.uint32), targets.astype(np.uint32))
 
@@ -144,9 +143,6 @@ class Nearest:
         directed: bool = False,
     ) -> None:
         self._points = lorentz_tensor(points, space)
-        self._array: NDArray[np.float64] = self._points.numpy()
-        steps = INNER_PRODUCT_STEPS + self._array.shape[1]
-        self._rounding = steps * np.finfo(np.float64).eps * self._array[:, 0]
         self._links = links
         self._probabilities = probabilities
         self._scale = distance_scale
@@ -166,8 +162,8 @@ class Nearest:
         return self.all_near(kind, [node], k)[0]
 
     def all_near(self, kind: str, nodes: Sequence[int], k: int) -> list[list[Entry]]:
-        """The lists of several nodes, whose distances and probabilities are asked for together."""
-        found = self._found(kind, nodes, k)
+        """The lists of several nodes, whose probabilities are asked for together."""
+        found = [self._found(kind, node, k) for node in nodes]
         pairs = np.array([(node, other) for node, (others, _) in zip(nodes, found, strict=True) for other in others])
         given = self._probabilities(pairs) if self._probabilities is not None and len(pairs) else None
         chances = iter([None] * len(pairs) if given is None else [float(chance) for chance in given])
@@ -185,50 +181,21 @@ class Nearest:
             for other, distance, known in zip(others.tolist(), distances.tolist(), linked.tolist(), strict=True)
         ]
 
-    def _found(self, kind: str, nodes: Sequence[int], k: int) -> list[Found]:
-        """The nearest of each node with their distances, in order."""
-        if kind == "links" and self._rank is not None:
-            return [self._ranked(node, k) for node in nodes]
-        candidates = [self._candidates(kind, node, k) for node in nodes]
-        sizes = [len(some) for some in candidates]
-        sources, targets = np.repeat(nodes, sizes), np.concatenate(candidates)
-        distances = lorentz.distance(self._points[sources], self._points[targets]).numpy() if len(targets) else targets
-        parts = np.split(distances, np.cumsum(sizes)[:-1])
-        orders = [np.argsort(part, kind="stable")[:k] for part in parts]
-        return [(some[order], part[order]) for some, part, order in zip(candidates, parts, orders, strict=True)]
-
-    def _ranked(self, node: int, k: int) -> Found:
-        """The likeliest targets of a node that it has no edge to."""
-        assert self._rank is not None
-        free = np.ones(len(self._array), dtype=bool)
-        free[node] = False
-        if self._targets is not None:
-            free[self._targets.of(node)] = False
-        others = free.nonzero()[0]
-        scores = self._rank(np.column_stack([np.full_like(others, node), others]))
-        others = others[(-scores).argsort(kind="stable")[:k]]
-        return others, lorentz.distance(self._points[[node]], self._points[others]).numpy()
-
-    def _candidates(self, kind: str, node: int, k: int) -> NDArray[np.int64]:
-        own = self._array[node]
-        products = self._array @ np.concatenate([own[:1], -own[1:]])
-        products[node] = np.inf
-        if kind == "links":
-            products[self._linked(node)] = np.inf
-        return _may_be_smallest(products, own[0] * self._rounding, k)
+    def _found(self, kind: str, node: int, k: int) -> Found:
+        if kind == "neighbors":
+            return nearest_nodes(self._points, node, _NONE, k)
+        taken = self._linked(node) if self._rank is None else _of(self._targets, node)
+        return nearest_nodes(self._points, node, taken, k, rank=self._rank)
 
     def _linked(self, node: int) -> NDArray[np.uint32]:
-        return self._links.of(node) if self._links is not None else np.empty(0, dtype=np.uint32)
+        return _of(self._links, node)
 
 
-def _may_be_smallest(numbers: NDArray[np.float64], rounding: NDArray[np.float64], k: int) -> NDArray[np.int64]:
-    """The places, in ascending order, of all that may be among the ``k`` smallest if each may be off by so much."""
-    k = min(k, int(np.isfinite(numbers).sum()))
-    if not k:
-        return np.empty(0, dtype=np.int64)
-    smallest = np.argpartition(numbers, k - 1)[:k]
-    limit = (numbers + rounding)[smallest].max()
-    return (numbers - rounding <= limit).nonzero()[0]
+_NONE = np.empty(0, dtype=np.uint32)
+
+
+def _of(links: Links | None, node: int) -> NDArray[np.uint32]:
+    return _NONE if links is None else links.of(node)
 
 
 # Further columns than these are left out: a list to choose from has to end.
@@ -237,12 +204,15 @@ MAX_COLUMNS = 60
 
 @dataclass(frozen=True)
 class Scene:
-    """``points`` are those of the Poincaré disk, in float64; ``note`` says what is true of them."""
+    """``points`` are those of the projection to the Poincaré disk, in float64; ``note`` says what is true of them.
+    ``layout`` is shown first, if there is one.
+    """
 
     title: str
     points: NDArray[np.float64]
     dim: int
     note: str
+    layout: DiskProjection | None
     ids: NDArray[Any]
     columns: tuple[Column, ...]
     links: Links | None
@@ -262,11 +232,13 @@ def make_scene(
     distance_scale: float = 1.0,
     rank: Rank | None = None,
     directed: bool = False,
+    layout: DiskProjection | None = None,
 ) -> Scene:
     """A scene of hyperbolic points with their ids; labels, edges (2 × edges) and further columns if there are any.
 
     Points of two dimensions are shown as they are, those of more as ``project_to_disk`` does. ``probabilities`` tells
     how likely pairs of nodes are linked; distances are multiplied by ``distance_scale`` where they are told.
+    ``layout`` is what ``layout_in_disk`` made of them.
     ``rank`` puts the missing links of a node in order, those from it if edges are ``directed``.
     """
     kind = check_coordinates(space)
@@ -282,7 +254,7 @@ def make_scene(
     columns = _columns(projection.points, labels, links, extra or {})
     targets = find_targets(edges, len(array)) if directed and edges is not None else links
     nearest = Nearest(array, kind, links, probabilities, distance_scale, targets, rank, directed)
-    return Scene(title, projection.points, dim, projection.keeps, names, columns, links, nearest)
+    return Scene(title, projection.points, dim, projection.keeps, layout, names, columns, links, nearest)
 
 
 def _columns(
@@ -297,10 +269,16 @@ def _columns(
     found.append(make_column("radius", _radii(disk)))
     if links is not None:
         found.append(make_column("degree", links.degrees()))
-    taken = {column.name for column in found}
-    named = {name.strip() or "no name": values for name, values in extra.items()}
-    further = [make_column(name, values, classes) for name, values in named.items() if name not in taken]
-    return (*found, *further[:MAX_COLUMNS])
+    known = {column.name for column in found}
+    taken = set(known)
+    for name, values in [(name, values) for name, values in extra.items() if name not in known][:MAX_COLUMNS]:
+        found.append(make_column(_free_name(name.strip() or "no name", taken), values, classes))
+        taken.add(found[-1].name)
+    return tuple(found)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    return next(each for each in chain([name], (f"{name} ({k})" for k in count(2))) if each not in taken)
 
 
 def _radii(disk: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from h2hgcn.errors import DataError
-from h2hgcn.explorer.export import assets, make_payload
+from h2hgcn.explorer.export import assets, make_payload, served_page
 from h2hgcn.explorer.scene import Scene
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -137,21 +137,17 @@ def create_app(scene: Scene) -> FastAPI:
 
 
 def _add_page(app: FastAPI) -> None:
-    found = assets()
+    found, shown = assets(), served_page()
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return _typed(*found["index.html"])
+        return Response(shown, media_type="text/html")
 
     @app.get("/static/{name}", include_in_schema=False)
     async def static(name: str) -> Response:
         if name not in found:
             raise HTTPException(404, "there is no such file")
-        return _typed(*found[name])
-
-
-def _typed(content: bytes, media_type: str) -> Response:
-    return Response(content, media_type=media_type)
+        return Response(found[name].content, media_type=found[name].media_type)
 
 
 def _add_data(app: FastAPI, scene: Scene) -> None:

@@ -1,6 +1,8 @@
 """What is written of a run for people and other programs: the embedding and the report."""
 
+import hashlib
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +15,12 @@ from torch import Tensor, nn
 from h2hgcn.datasets.arrays import UNLABELLED
 from h2hgcn.datasets.graph_file import is_graph
 from h2hgcn.datasets.splits import node_labels
-from h2hgcn.embeddings import project_to_disk, write_embeddings, write_report
+from h2hgcn.embeddings import layout_in_disk, project_to_disk, write_embeddings, write_report
 from h2hgcn.embeddings.coordinates import Coordinates, Points, check_coordinates
+from h2hgcn.embeddings.disk import DiskProjection
 from h2hgcn.embeddings.files import stream_embeddings
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DamagedRunError, DataError, DataWarning
+from h2hgcn.files import read_tensors, write_tensors
 from h2hgcn.layers.spaces import check_space
 from h2hgcn.models.row_blocks import Allocate, Progress, can_go_by_blocks, point_blocks
 from h2hgcn.tasks.base import all_points
@@ -46,6 +50,36 @@ def write_points(
         space=coordinates_of(run.model.encoder),
         overwrite=overwrite,
     )
+
+
+def write_layout(run: "Run", path: Path) -> None:
+    """Where the embedding has one that is better than its projection, its layout for pictures."""
+    points, edges = run.embeddings.numpy(), run.data.edge_index.numpy() if is_graph(run.data) else None
+    layout = layout_in_disk(points, edges, coordinates_of(run.model.encoder))
+    if layout.method == "projection":
+        path.unlink(missing_ok=True)
+        return
+    about = {"method": layout.method, "keeps": layout.keeps, "embedding": _digest(points)}
+    write_tensors(path, {"points": torch.from_numpy(layout.points)}, about)
+
+
+def read_layout(path: Path, points: Points) -> DiskProjection | None:
+    """The layout of these points, if there is one: runs of earlier versions have none."""
+    if not path.exists():
+        return None
+    try:
+        tensors, about = read_tensors(path, "delete it")
+        if about["embedding"] != _digest(points):
+            return None
+        center = np.array([1.0, 0.0, 0.0])
+        return DiskProjection(tensors["points"].numpy(), "poincare", center, about["keeps"], about["method"])
+    except (DamagedRunError, KeyError) as error:
+        warnings.warn(f"the layout is left out, the projection is shown: {error}", DataWarning, stacklevel=2)
+        return None
+
+
+def _digest(points: Points) -> str:
+    return hashlib.sha256(np.ascontiguousarray(points, np.float64).data).hexdigest()
 
 
 def labels_of(run: "Run", data: Any) -> list[str | None] | None:
@@ -93,6 +127,7 @@ def write_report_of(run: "Run", path: Path) -> None:
         data.edge_index.numpy() if is_graph(data) else None,
         trivial,
         [*notes, *(getattr(data, "notes", None) or ())],
+        layout=read_layout(path.parent / "layout.safetensors", run.embeddings.numpy()),
         ids=ids_of(data),
         selected_by=f"{run.task.parts[0]}_{selection}" if run.task.parts else None,
         best_epoch=result["best_epoch"] if run.task.parts else None,

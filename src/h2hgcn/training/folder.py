@@ -74,6 +74,7 @@ class RunFolder:
         self.model = self.path / "model.safetensors"
         self.graph = self.path / "graph.safetensors"
         self.embeddings = self.path / "embeddings.parquet"
+        self.layout = self.path / "layout.safetensors"
         self.report = self.path / "report.html"
         self.result = self.path / "result.json"
         self.checkpoint = self.path / "checkpoint" / "latest.safetensors"
@@ -262,7 +263,7 @@ class RunFolder:
     def _files(self) -> tuple[Path, ...]:
         """What a run writes, except for the configuration; the result first, which says that the others are whole."""
         return (
-            self.result, *self.index, self.report, self.embeddings, self.model, self.graph, self.metrics,
+            self.result, *self.index, self.report, self.layout, self.embeddings, self.model, self.graph, self.metrics,
             self.checkpoint,
         )  # fmt: skip
 

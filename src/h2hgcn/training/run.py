@@ -32,7 +32,7 @@ from h2hgcn.tasks.inference import (
     link_probabilities,
 )
 from h2hgcn.tasks.neighborhoods import Neighborhoods
-from h2hgcn.training.artifacts import coordinates_of, ids_of, labels_of, write_points, write_report_of
+from h2hgcn.training.artifacts import coordinates_of, ids_of, labels_of, write_layout, write_points, write_report_of
 from h2hgcn.training.building import EncoderFactory, settings_from
 from h2hgcn.training.checkpoint import weights_of
 from h2hgcn.training.folder import RunFolder, metrics_line
@@ -550,13 +550,14 @@ class Run:
         self.write_result(folder)
 
     def write_model(self, folder: RunFolder) -> None:
-        """Writes the weights, the graph and the embedding."""
+        """Writes the weights, the graph, the embedding and its layout."""
         folder.check_there()
         config = {name: section for name, section in self.config.items() if name != "search"}
         write_tensors(folder.model, weights_of(self.model), {"config": config})
         if is_graph(self.data):
             keep_graph(folder.graph, self.data)
         write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
+        write_layout(self, folder.layout)
 
     def write_result(self, folder: RunFolder) -> None:
         """Writes the report, and then the result, which says that all files are there."""

@@ -113,14 +113,14 @@ test("a lasso holds what is inside", () => {
 });
 
 test("an address restores the view", () => {
-  const state = { view: compose(step(17, 2), step(1, 1)), zoom: 2.5, column: "a & b=c", node: "x#+%é 1" };
+  const state = { view: compose(step(17, 2), step(1, 1)), zoom: 2.5, column: "a & b=c", node: "x#+%é 1", picture: "projection" };
   const found = read(written(state));
-  assert.deepEqual([found.zoom, found.column, found.node], [2.5, "a & b=c", "x#+%é 1"]);
+  assert.deepEqual([found.zoom, found.column, found.node, found.picture], [2.5, "a & b=c", "x#+%é 1", "projection"]);
   found.view.forEach((value, k) => assert.ok(Math.abs(value - state.view[k]) <= 1e-15 * Math.abs(state.view[k])));
 });
 
 test("an address that makes no sense restores nothing", () => {
-  const none = { view: null, zoom: null, column: null, node: null };
+  const none = { view: null, zoom: null, column: null, node: null, picture: null };
   for (const hash of ["", "#", "#view=1,2", "#view=a,b,c,d&zoom=x", "#view=0,0,1,1", "#view=1e300,0,0,0", "#zoom="]) {
     assert.deepEqual(read(hash), none, hash);
   }

@@ -61,13 +61,13 @@ class Embedded {
     const width = this.held.about.lists;
     if (!width) throw new Error("This file holds no lists of neighbours; h2hgcn explore finds them.");
     this.lists ??= {};
-    this.lists[kind] ??= await Promise.all(["node", "distance", "probability"].map((part) => this.buffer(`${kind}_${part}`)));
-    const [nodes, distances, probabilities] = this.lists[kind];
+    this.lists[kind] ??= await Promise.all(["node", "distance", "probability", "linked"].map((part) => this.buffer(`${kind}_${part}`)));
+    const [nodes, distances, probabilities, linked] = this.lists[kind];
     const entries = [];
     for (let at = node * width; at < node * width + Math.min(width, count); at += 1) {
       if (Number.isNaN(distances[at])) break;
       const probability = Number.isNaN(probabilities[at]) ? null : probabilities[at];
-      entries.push({ node: nodes[at], distance: distances[at], probability });
+      entries.push({ node: nodes[at], distance: distances[at], probability, linked: linked[at] === 1 });
     }
     return entries;
   }

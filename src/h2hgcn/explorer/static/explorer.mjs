@@ -2,7 +2,7 @@
 import { colouring } from "./colours.mjs";
 import { byId, say } from "./dom.mjs";
 import { read, written } from "./hash.mjs";
-import { wayUp } from "./hierarchy.mjs";
+import { radiiOf, wayUp } from "./hierarchy.mjs";
 import { nodesInside } from "./lasso.mjs";
 import { pressLegend, showLegend } from "./legend.mjs";
 import { showCard, showHistogram, showList, showListProblem, showNoNode, showNode, showWay } from "./panel.mjs";
@@ -18,13 +18,28 @@ export class Explorer {
     this.stage.onmove = () => this.#rememberSoon();
   }
 
-  /** Ids, edges and radii arrive after the first picture. */
-  complete(ids, links, radii) {
-    Object.assign(this, { ids, links, radii });
+  /** Shows the nodes where the layout or the projection has them. */
+  async showPicture(name) {
+    const points = await this.source.buffer(name === "layout" ? "layout" : "points");
+    this.picture = name;
+    this.radii = radiiOf(points);
+    byId("picture").value = name;
+    byId("note").textContent = name === "layout" ? this.about.layout.note : this.about.note;
+    this.stage.setPoints(points);
+    if (!this.ids) return;
+    const { focus } = this.stage.scene;
+    if (focus >= 0) this.choose(focus, false);
+    else showHistogram(this.radii, null);
+    this.#rememberSoon();
+  }
+
+  /** Ids and edges arrive after the first picture. */
+  complete(ids, links) {
+    Object.assign(this, { ids, links });
     this.selection = new Selection(this.stage, ids);
     this.stage.scene.name = (node) => ids.text(node);
     if (links) this.stage.setLinks(links);
-    showHistogram(radii, null);
+    showHistogram(this.radii, null);
   }
 
   async colourBy(place) {
@@ -96,7 +111,9 @@ export class Explorer {
 
   /** What the address says, if it says something. */
   async restore() {
-    const { view, zoom, column, node } = read(location.hash);
+    const { view, zoom, column, node, picture } = read(location.hash);
+    const wanted = this.about.layout && picture !== "projection" ? "layout" : "projection";
+    if (wanted !== this.picture) await this.showPicture(wanted);
     const place = column === null ? -1 : this.columns.place(column);
     if (place >= 0 && place !== this.column) await this.colourBy(place);
     if (view) this.stage.show(view, zoom ?? this.stage.home);
@@ -108,7 +125,9 @@ export class Explorer {
   address() {
     const { focus } = this.stage.scene;
     const node = focus >= 0 ? this.ids.text(focus) : null;
-    return written({ view: this.stage.view, zoom: this.stage.zoom, column: this.columns.described[this.column]?.name, node });
+    const column = this.columns.described[this.column]?.name;
+    const picture = this.about.layout && this.picture === "projection" ? this.picture : null;
+    return written({ view: this.stage.view, zoom: this.stage.zoom, column, node, picture });
   }
 
   #rememberSoon() {

@@ -5,9 +5,10 @@ export const LEAST_ZOOM = 0.5;
 export const MOST_ZOOM = 60;
 
 /** The part of an address after #. Numbers are written in full, so that the view comes back to the last bit. */
-export function written({ view, zoom, column, node }) {
+export function written({ view, zoom, column, node, picture }) {
   const parts = [["view", view.join(",")], ["zoom", zoom]];
   if (column) parts.push(["colour", column]);
+  if (picture) parts.push(["picture", picture]);
   if (node !== null && node !== undefined) parts.push(["node", node]);
   return `#${parts.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
 }
@@ -20,6 +21,7 @@ export function read(hash) {
     zoom: zoomFrom(found.get("zoom")),
     column: found.get("colour"),
     node: found.get("node"),
+    picture: found.get("picture"),
   };
 }
 

@@ -1,5 +1,10 @@
 // How deep nodes lie: counts by radius, and the way up from a node.
 
+/** Hyperbolic distances of points x, y, x, y, ... to the middle of the disk. */
+export function radiiOf(points) {
+  return Float64Array.from({ length: points.length / 2 }, (_, k) => 2 * Math.atanh(Math.min(1 - Number.EPSILON, Math.hypot(points[2 * k], points[2 * k + 1]))));
+}
+
 /** How many numbers fall into each of `bins` equal parts of their range. */
 export function histogram(values, bins) {
   let low = Infinity;

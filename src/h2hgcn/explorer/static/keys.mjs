@@ -18,7 +18,7 @@ export function followKeys(stage, on) {
     else if (event.key === "-") zoomBy(stage, 0.8);
     else if (event.key === "Home" || event.key === "0") on.home();
     else if (event.key === "Enter") pickMiddle(stage, on);
-    else if (event.key === "l") on.lasso();
+    else if (event.key.toLowerCase() === "l") on.lasso();
     else return;
     event.preventDefault();
   });

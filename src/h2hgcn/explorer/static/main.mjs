@@ -21,7 +21,11 @@ function describe(about) {
   document.title = `${about.title} · h2hgcn explorer`;
   byId("title").textContent = about.title;
   byId("counts").textContent = counts(about);
-  byId("note").textContent = about.note;
+  if (about.layout) {
+    const names = { layout: about.layout.method === "tree" ? "Layout of the tree" : "Layout", projection: "Projection" };
+    byId("picture").replaceChildren(...Object.entries(names).map(([value, name]) => make("option", { value }, name)));
+    byId("pictures").hidden = false;
+  }
   if (about.directed_links) byId("links").querySelector("h2").textContent = "Likeliest missing links from this node";
   byId("origin").textContent = `h2hgcn ${about.version}`;
   byId("colour").replaceChildren(...about.columns.map(({ name }, place) => make("option", { value: place }, name)));
@@ -64,6 +68,7 @@ function connect(explorer, stage) {
     "copy-link": () => copyLink(explorer),
   };
   for (const [id, act] of Object.entries(actions)) byId(id).addEventListener("click", act);
+  byId("picture").addEventListener("change", (event) => explorer.showPicture(event.target.value));
   byId("colour").addEventListener("change", (event) => explorer.colourBy(Number(event.target.value)));
   window.addEventListener("hashchange", () => explorer.restore());
 }
@@ -79,15 +84,14 @@ async function copyLink(explorer) {
 }
 
 async function complete(explorer, source, about) {
-  const radius = explorer.columns.place("radius");
-  const wanted = ["label", "degree", "prediction", "confidence"].map((name) => explorer.columns.place(name)).filter((place) => place >= 0);
-  const [text, offsets, radii] = await Promise.all([
-    source.buffer("id_text"), source.buffer("id_offsets"), explorer.columns.load(radius),
+  const wanted = ["label", "radius", "degree", "prediction", "confidence"].map((name) => explorer.columns.place(name)).filter((place) => place >= 0);
+  const [text, offsets] = await Promise.all([
+    source.buffer("id_text"), source.buffer("id_offsets"),
     ...wanted.map((place) => explorer.columns.load(place)),
   ]);
   const ids = new Ids(text, offsets);
   const parts = about.links === null ? null : await Promise.all([source.buffer("link_offsets"), source.buffer("link_targets")]);
-  explorer.complete(ids, parts && new Links(...parts), radii);
+  explorer.complete(ids, parts && new Links(...parts));
   const label = explorer.columns.place("label");
   makeSearch(ids, (node) => explorer.columns.text(label, node) ?? "", (node) => explorer.choose(node));
 }
@@ -102,8 +106,9 @@ async function start() {
   const about = await source.about();
   describe(about);
   const columns = new Columns(about.columns, source);
-  const stage = new Stage(byId("stage"), await source.buffer("points"));
+  const stage = new Stage(byId("stage"), new Float64Array(2 * about.count));
   const explorer = new Explorer(about, source, columns, stage);
+  await explorer.showPicture(about.layout ? "layout" : "projection");
   makeTheme((look) => stage.setLook(look));
   await explorer.colourBy(0);
   markPicture();

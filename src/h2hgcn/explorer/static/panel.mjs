@@ -62,7 +62,8 @@ export function showListProblem(kind, message) {
 
 /** How many nodes lie at which radius; the chosen one's bar is marked. */
 export function showHistogram(radii, radius) {
-  const { low, high, counts } = (showHistogram.counted ??= histogram(radii, BARS));
+  if (showHistogram.radii !== radii) Object.assign(showHistogram, { radii, counted: histogram(radii, BARS) });
+  const { low, high, counts } = showHistogram.counted;
   const most = Math.max(...counts);
   const own = radius === null || high <= low ? -1 : Math.min(BARS - 1, Math.floor(((radius - low) / (high - low)) * BARS));
   const bars = [...counts].map((count, k) => {

@@ -18,21 +18,26 @@ export class Stage {
   constructor(root, points) {
     const [below, middle, above] = root.querySelectorAll("canvas");
     this.root = root;
-    this.frame = new Frame(points);
     this.below = below.getContext("2d");
     this.above = above.getContext("2d");
     this.renderer = rendererFor(middle);
-    this.renderer.setPoints(this.frame.near);
-    this.renderer.setFlags(new Uint8Array(this.frame.count));
-    this.view = IDENTITY;
-    this.home = fittingZoom(points);
-    this.zoom = this.home;
-    this.scene = { frame: this.frame, edges: [], ownEdges: [], way: [], named: [], focus: -1, hover: -1, lasso: null };
+    this.renderer.setFlags(new Uint8Array(points.length / 2));
+    this.scene = { edges: [], ownEdges: [], way: [], named: [], focus: -1, hover: -1, lasso: null };
     this.onmove = () => {};
-    this.pace = new Pace(this.frame.count, () => this.ask());
+    this.pace = new Pace(points.length / 2, () => this.ask());
+    this.setPoints(points);
     middle.addEventListener("restored", () => this.ask());
     new ResizeObserver(() => this.#resize()).observe(root);
     this.#resize();
+  }
+
+  /** Other places of the same nodes, seen from the middle. */
+  setPoints(points) {
+    this.frame = this.scene.frame = new Frame(points);
+    this.renderer.setPoints(this.frame.near);
+    this.grid = this.edgesFrom = null;
+    this.home = fittingZoom(points);
+    this.show(IDENTITY, this.home);
   }
 
   /** Draws at the next frame. */
