@@ -36,6 +36,8 @@ def folder(files, train_graphs, learned):
     """The files that the pages name."""
     for path in files.glob("*.csv"):
         path.write_text(re.sub("|".join(NAMES), lambda match: NAMES[match[0]], path.read_text()))
+    words = "".join(f"{name},w{len(name) % 3},1\n" for name in NAMES.values() if not name.startswith(("z", "y")))
+    (files / "words.csv").write_text(f"id,feature,value\n{words}")
     (files / "nodes.csv").write_text("ann\nbob\n")
     (files / "newpairs.csv").write_text("ann,zoe\nzoe,yan\n")
     (files / "zoe.csv").write_text("source,target\nzoe,ann\nyan,zoe\n")

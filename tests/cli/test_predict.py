@@ -109,7 +109,7 @@ def test_output_files(run, trained, tmp_path, name, read):
     result = run(*command)
     *notes, last = result.stderr.splitlines()
     assert (result.stdout, last) == ("", f"2 rows: {name}")
-    assert all("do not rely on its predictions" in note for note in notes)
+    assert all(note.startswith("note: ") for note in notes)
     table = read(tmp_path / name).to_pydict()
     assert table["source"] == ["n01", "n03"]
     assert all(0 < probability < 1 for probability in table["probability"])

@@ -81,12 +81,6 @@ def test_predictions_have_the_colors_of_labels():
     assert columns["kind"].categories == ("a", "x")
 
 
-def test_names_of_columns_differ():
-    extra = {"label ": ["x"] * 4, " kind": ["y"] * 4, "": ["z"] * 4}
-    scene = make_scene(np.zeros((4, 2)), range(4), list("abab"), "poincare", extra=extra)
-    assert [column.name for column in scene.columns] == ["label", "radius", "kind", "no name"]
-
-
 def test_what_is_near_is_what_the_distances_say():
     edges = np.array([[3, 3, 8], [5, 9, 3]])
     scene = make_scene(POINTS.numpy(), range(60), edges=edges, distance_scale=2.0)
