@@ -17,7 +17,7 @@ from h2hgcn.tasks.metrics import link_metrics
 from h2hgcn.tasks.neighborhoods import shared_neighbors, undirected_graph
 
 NAMES = [
-    "best single feature", "feature distance", "feature cosine", "degree product", "common neighbours", "Adamic-Adar",
+    "best single feature", "feature distance", "feature cosine", "degree product", "common neighbors", "Adamic-Adar",
     "truncated SVD",
 ]  # fmt: skip
 
@@ -58,7 +58,7 @@ def test_link_baselines_by_definition(directed):
         "feature distance": lambda a, b: -np.linalg.norm(x[a] - x[b]),
         "feature cosine": lambda a, b: x[a] @ x[b] / lengths[a] / lengths[b] if 5 not in (a, b) else 0,
         "degree product": lambda a, b: graph.degree[a] * graph.degree[b],
-        "common neighbours": lambda a, b: len(list(nx.common_neighbors(graph, a, b))),
+        "common neighbors": lambda a, b: len(list(nx.common_neighbors(graph, a, b))),
         "Adamic-Adar": lambda a, b: next(nx.adamic_adar_index(graph, [(a, b)]))[2],
     }
     for name, score in expected.items():

@@ -132,7 +132,7 @@ def test_precision_of_shared_neighbors_shares_ties_out(kind, seed):
     split = a_split(seed)
     graph = Neighborhoods(split.train, COUNT)
     scores = LinkScores(np.zeros(COUNT), np.zeros(COUNT), graph=graph, weights=np.eye(3)[kind])
-    found = link_baselines(np.ones((COUNT, 1)), split).metrics[("common neighbours", "Adamic-Adar")[kind]]
+    found = link_baselines(np.ones((COUNT, 1)), split).metrics[("common neighbors", "Adamic-Adar")[kind]]
     assert found["precision@30"] == pytest.approx(plain_precision(scores, split, 30))
 
 

@@ -197,10 +197,10 @@ def test_a_baseline_that_fails_is_a_note(tmp_path, monkeypatch):
     run = small_fit(folder=tmp_path)
     assert run.finished
     assert run.result["doubts"][-2:] == [
-        f"the baseline {name} was skipped: Unable to allocate 57 GiB" for name in ("common neighbours", "Adamic-Adar")
+        f"the baseline {name} was skipped: Unable to allocate 57 GiB" for name in ("common neighbors", "Adamic-Adar")
     ]
     assert expected.items() - run.result["trivial"].items() == {
-        (name, expected[name]) for name in ("common neighbours", "Adamic-Adar")
+        (name, expected[name]) for name in ("common neighbors", "Adamic-Adar")
     }
     assert "Unable to allocate 57 GiB" in (tmp_path / "report.html").read_text()
 

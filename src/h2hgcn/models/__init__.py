@@ -3,7 +3,7 @@
 from h2hgcn.models.dgcnn import DGCNN
 from h2hgcn.models.diffpool import DiffPool
 from h2hgcn.models.ecc import ECC
-from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.encoder import Encoder
 from h2hgcn.models.fingerprint import Fingerprint
 from h2hgcn.models.gcn import GAT, GCN, SAGE, SGC
 from h2hgcn.models.gin import GIN
@@ -15,7 +15,7 @@ from h2hgcn.models.hybonet import HyboNet
 from h2hgcn.models.mlp import MLP
 from h2hgcn.models.shallow import MixedEuclidean, MixedHyperbolic, ShallowEuclidean, ShallowHyperbolic
 
-ENCODERS: dict[str, type[Pretrained]] = {
+ENCODERS: dict[str, type[Encoder]] = {
     encoder.name: encoder
     for encoder in (
         H2HGCN,
@@ -61,12 +61,12 @@ __all__ = [
     "SAGE",
     "SGC",
     "DiffPool",
+    "Encoder",
     "EuclideanGNN",
     "Fingerprint",
     "HyboNet",
     "MixedEuclidean",
     "MixedHyperbolic",
-    "Pretrained",
     "ShallowEuclidean",
     "ShallowHyperbolic",
 ]

@@ -11,7 +11,8 @@ from torch_geometric.nn import SortAggregation
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.models.encoder import PoolingEncoder, check_counts, check_shares
+from h2hgcn.layers.spaces import check_shares, check_sizes
+from h2hgcn.models.encoder import PoolingEncoder
 
 _CHANNELS = (16, 32)
 _KERNEL = 5
@@ -49,11 +50,7 @@ class DGCNN(PoolingEncoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "width": width, "k": k,
-            "dropout": dropout,
-        }  # fmt: skip
-        check_counts(in_features=in_features, dim=dim, num_layers=num_layers, width=width)
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers, width=width)
         check_shares(dropout=dropout)
         if k < _SMALLEST_K:
             raise ValueError(f"k={k} nodes are too few for the 1-D convolutions; keep {_SMALLEST_K} or more")

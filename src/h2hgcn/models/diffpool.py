@@ -13,7 +13,8 @@ from h2hgcn.geometry.numerics import safe_sqrt
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.models.encoder import PoolingEncoder, check_counts, check_shares
+from h2hgcn.layers.spaces import check_shares, check_sizes
+from h2hgcn.models.encoder import PoolingEncoder
 
 
 class SparseMeanConv(nn.Module):
@@ -136,12 +137,7 @@ class DiffPool(PoolingEncoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "num_pools": num_pools,
-            "num_clusters": num_clusters, "cluster_ratio": cluster_ratio, "link_weight": link_weight,
-            "entropy_weight": entropy_weight, "dropout": dropout,
-        }  # fmt: skip
-        check_counts(
+        check_sizes(
             in_features=in_features, dim=dim, num_layers=num_layers, num_pools=num_pools, num_clusters=num_clusters
         )
         check_shares(dropout=dropout)

@@ -11,7 +11,8 @@ from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.features import is_sparse, prepare_features
 from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.models.encoder import PoolingEncoder, batch_norm, check_counts, check_shares
+from h2hgcn.layers.spaces import check_shares, check_sizes
+from h2hgcn.models.encoder import PoolingEncoder, batch_norm
 
 
 class EdgeConditionedConv(nn.Module):
@@ -121,11 +122,7 @@ class ECC(PoolingEncoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "filter_width": filter_width,
-            "root_weight": root_weight, "dropout": dropout,
-        }  # fmt: skip
-        check_counts(in_features=in_features, dim=dim, num_layers=num_layers, filter_width=filter_width)
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers, filter_width=filter_width)
         check_shares(dropout=dropout)
         self.in_features = in_features
         self.dim = dim

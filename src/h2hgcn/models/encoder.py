@@ -1,5 +1,6 @@
 """The base class of encoders: their arguments, and how they are saved and loaded."""
 
+import inspect
 import tomllib
 from abc import abstractmethod
 from pathlib import Path
@@ -14,7 +15,7 @@ from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write, load_weights, part_of, read_tensors, write_tensors
 from h2hgcn.graph.adjacency import Adjacency, adjacency_of
 from h2hgcn.graph.features import is_sparse, prepare_features
-from h2hgcn.layers.spaces import Space
+from h2hgcn.layers.spaces import Space, check_features
 from h2hgcn.options import checked_options, option_types, plain_options
 
 # Settled by whoever builds the encoder, not part of what it is.
@@ -25,13 +26,13 @@ PLACEMENT = ("device", "dtype")
 FACTS = ("in_features", "num_nodes")
 
 
-class Pretrained(nn.Module):
-    """An encoder that can say what it is: its name, what it is good for, its paper, and its arguments, which rebuild
-    it.
+class Encoder(nn.Module):
+    """The base class of encoders: it declares what tasks ask of them, keeps the arguments of the constructor as
+    ``config``, and saves and loads.
 
     ``inductive`` says whether it can be used on nodes that it was not trained with, ``uses_graph`` whether it looks at
-    edges. One that ``pools`` is called with
-    the graph of each node and the number of graphs, too, and gives one point for each graph.
+    edges. One that ``pools`` is also called with the graph of each node and the number of graphs, and gives one point
+    for each graph.
     """
 
     name: ClassVar[str]
@@ -44,6 +45,18 @@ class Pretrained(nn.Module):
     space: Space
     dim: int
     config: dict[str, Any]
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """Keeps the arguments, defaults included; the device and the precision are not part of what an encoder is."""
+        encoder = super().__new__(cls)
+        bound = inspect.signature(cls.__init__).bind_partial(encoder, *arguments, **options)  # copies pass none
+        bound.apply_defaults()
+        _, *given = bound.arguments.items()
+        config = {name: value for name, value in given if name not in PLACEMENT}
+        if config.get("node_vectors") is False:
+            config["num_nodes"] = None  # it does not depend on their number
+        object.__setattr__(encoder, "config", config)
+        return encoder
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes ``config.toml`` and ``model.safetensors``, for ``from_pretrained``."""
@@ -109,7 +122,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise DataError(f"{path} is damaged: {error}") from None
 
 
-class PoolingEncoder(Pretrained):
+class PoolingEncoder(Encoder):
     """An encoder that gives one Euclidean vector ``(num_graphs, dim)`` for each graph of a batch."""
 
     tasks: ClassVar[tuple[str, ...]] = ("gc",)
@@ -129,7 +142,7 @@ class PoolingEncoder(Pretrained):
 
         ``batch`` holds the graph of each node, in rising order; without it, all nodes are of one graph.
         """
-        self._check_features(x)
+        check_features(x, self.in_features)
         x = prepare_features(x) if is_sparse(x) else x
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
         if batch is None:
@@ -145,32 +158,10 @@ class PoolingEncoder(Pretrained):
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.config.items())
 
-    def _check_features(self, x: Any) -> None:
-        if not isinstance(x, Tensor) and not is_sparse(x):
-            raise ValueError(f"x is a {type(x).__name__}; pass a tensor, or a sparse matrix of torch or SciPy")
-        shape = tuple(x.shape)
-        if len(shape) != 2 or shape[1] != self.in_features:
-            raise ValueError(
-                f"x has shape {shape}, but the encoder was made for {self.in_features} features; pass one row of "
-                f"{self.in_features} numbers for each node, or make an encoder with in_features={shape[-1]}"
-            )
-
 
 def batch_norm(width: int) -> BatchNorm:
     """Batch norm that takes a batch of one row, too: with the running mean and variance, as in evaluation."""
     return BatchNorm(width, allow_single_element=True)
-
-
-def check_counts(**counts: int) -> None:
-    for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"{name}={count} must be at least 1")
-
-
-def check_shares(**shares: float) -> None:
-    for name, share in shares.items():
-        if not 0 <= share < 1:
-            raise ValueError(f"{name}={share} must be 0 or more, and below 1")
 
 
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:

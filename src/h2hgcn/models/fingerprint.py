@@ -9,7 +9,8 @@ from torch_geometric.nn import global_add_pool
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.features import is_sparse, prepare_features
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.models.encoder import PoolingEncoder, check_counts, check_shares
+from h2hgcn.layers.spaces import check_shares, check_sizes
+from h2hgcn.models.encoder import PoolingEncoder
 
 
 class Fingerprint(PoolingEncoder):
@@ -30,8 +31,7 @@ class Fingerprint(PoolingEncoder):
 
     def __init__(self, in_features: int, dim: int, *, node_layer: bool = True, dropout: float = 0.0) -> None:
         super().__init__()
-        self.config = {"in_features": in_features, "dim": dim, "node_layer": node_layer, "dropout": dropout}
-        check_counts(in_features=in_features, dim=dim)
+        check_sizes(in_features=in_features, dim=dim)
         check_shares(dropout=dropout)
         self.in_features = in_features
         self.dim = dim

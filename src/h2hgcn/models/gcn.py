@@ -11,7 +11,7 @@ from h2hgcn.graph.adjacency import Adjacency, NeighborWeights, adjacency_of, che
 from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear, VectorStem, vector_stem
 from h2hgcn.layers.spaces import Space, check_sizes
-from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.encoder import Encoder
 from h2hgcn.models.mlp import Stack, widths
 
 
@@ -114,7 +114,7 @@ class _Identity(nn.Identity):
         """There are none; PyG asks for it."""
 
 
-class ConvolutionStack(Pretrained):
+class ConvolutionStack(Encoder):
     """A stack of convolutions: features and a graph to Euclidean points."""
 
     space: Space = "euclidean"
@@ -179,13 +179,6 @@ class GCN(ConvolutionStack):
         num_nodes: int | None = None,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers,
-            "neighbor_weights": neighbor_weights, "activation": activation, "dropout": dropout,
-            "feature_dropout": feature_dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
-            "num_nodes": num_nodes if node_vectors else None,
-        }  # fmt: skip
         self.dim = dim
         self.stem = vector_stem(
             node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features
@@ -230,12 +223,6 @@ class SAGE(ConvolutionStack):
         num_nodes: int | None = None,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
-            "dropout": dropout, "feature_dropout": feature_dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
-            "num_nodes": num_nodes if node_vectors else None,
-        }  # fmt: skip
         self.dim = dim
         self.stem = vector_stem(
             node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features
@@ -283,13 +270,6 @@ class GAT(ConvolutionStack):
         num_nodes: int | None = None,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "heads": heads, "out_heads": out_heads,
-            "attention_dropout": attention_dropout, "activation": activation, "dropout": dropout,
-            "feature_dropout": feature_dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
-            "num_nodes": num_nodes if node_vectors else None,
-        }  # fmt: skip
         check_sizes(heads=heads, out_heads=out_heads)
         if num_layers > 1 and dim % heads:
             raise ValueError(f"dim={dim} cannot be shared out among heads={heads}; choose a multiple")
@@ -336,12 +316,6 @@ class SGC(ConvolutionStack):
         num_nodes: int | None = None,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "neighbor_weights": neighbor_weights,
-            "feature_dropout": feature_dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
-            "num_nodes": num_nodes if node_vectors else None,
-        }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         self.dim = dim
         self.stem = vector_stem(

@@ -9,7 +9,8 @@ from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.models.encoder import PoolingEncoder, batch_norm, check_choice, check_counts, check_shares
+from h2hgcn.layers.spaces import check_shares, check_sizes
+from h2hgcn.models.encoder import PoolingEncoder, batch_norm, check_choice
 
 READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
 
@@ -44,11 +45,7 @@ class GIN(PoolingEncoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "readout": readout,
-            "learn_eps": learn_eps, "dropout": dropout,
-        }  # fmt: skip
-        check_counts(in_features=in_features, dim=dim, num_layers=num_layers)
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(dropout=dropout)
         check_choice("readout", readout, tuple(READOUTS))
         self.in_features = in_features

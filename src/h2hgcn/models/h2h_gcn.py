@@ -17,10 +17,10 @@ from h2hgcn.kernels.convolution import exp_origin
 from h2hgcn.layers.h2h_conv import ActivationFunction, H2HConv, VariedConv, check_variant
 from h2hgcn.layers.inputs import NodeVectors, check_inputs
 from h2hgcn.layers.spaces import Space, check_features, check_shares
-from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.encoder import Encoder
 
 
-class H2HGCN(Pretrained):
+class H2HGCN(Encoder):
     """Hyperbolic-to-hyperbolic graph convolutional network (Dai et al. 2021, Algorithm 1): features to Lorentz points.
 
     Args:
@@ -81,15 +81,6 @@ class H2HGCN(Pretrained):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
-            "neighbor_weights": neighbor_weights, "negative_slope": negative_slope, "stem": stem,
-            "stem_activation": stem_activation, "tied": tied, "feature_dropout": feature_dropout, "dropout": dropout,
-            "max_tangent_norm": max_tangent_norm, "curvature": curvature, "learn_curvature": learn_curvature,
-            "weights": weights, "aggregation": aggregation,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
-            "num_nodes": num_nodes if node_vectors else None,
-        }  # fmt: skip
         _check_arguments(in_features, dim, num_layers, stem, tied, max_tangent_norm, curvature)
         if node_vectors and not stem:
             raise ValueError("node_vectors=True needs stem=True, which maps the features to vectors of the same width")

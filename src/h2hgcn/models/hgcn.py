@@ -24,7 +24,7 @@ from h2hgcn.layers.spaces import (
     points_of,
     unit_length,
 )
-from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.encoder import Encoder
 
 
 def aggregate_locally(tangent: Tensor, matrix: SparseMatrix) -> Tensor:
@@ -135,7 +135,7 @@ class HGCNConv(nn.Module):
         return f"{in_dim}, {out_dim}, local_aggregation={self.local_aggregation}"
 
 
-class HGCN(Pretrained):
+class HGCN(Encoder):
     """Hyperbolic graph convolutional network (Chami et al. 2019), in tangent spaces, with a curvature for each layer.
 
     Layer ``l`` transforms, adds a bias and aggregates at curvature ``-c_{l-1}``; its activation leads to ``-c_l``.
@@ -193,14 +193,6 @@ class HGCN(Pretrained):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "manifold": manifold,
-            "activation": activation, "bias": bias, "neighbor_weights": neighbor_weights, "attention": attention,
-            "local_aggregation": local_aggregation, "feature_dropout": feature_dropout, "dropout": dropout,
-            "weight_dropout": weight_dropout, "curvature": curvature, "learn_curvature": learn_curvature,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
-            "num_nodes": num_nodes if node_vectors else None,
-        }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout, weight_dropout=weight_dropout)
         if not (math.isfinite(curvature) and curvature > 0):

@@ -24,10 +24,10 @@ from h2hgcn.layers.spaces import (
     in_coordinates,
     unit_length,
 )
-from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.encoder import Encoder
 
 
-class HGNN(Pretrained):
+class HGNN(Encoder):
     """Hyperbolic graph neural network (Liu et al. 2019): ``h_i ← σ(exp_o(Σ_j A_ij W log_o(h_j)))``.
 
     ``A`` is normalised as in a graph convolution. The activation acts on coordinates of the Poincaré ball, to and from
@@ -71,13 +71,6 @@ class HGNN(Pretrained):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "manifold": manifold,
-            "activation": activation, "negative_slope": negative_slope, "feature_dropout": feature_dropout,
-            "dropout": dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
-            "num_nodes": num_nodes if node_vectors else None,
-        }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout)
         self.in_features = in_features
@@ -129,7 +122,7 @@ class HGNN(Pretrained):
         return f"{self.in_features}, {self.dim}, manifold={self.space!r}, activation={self.activation.name!r}"
 
 
-class EuclideanGNN(Pretrained):
+class EuclideanGNN(Encoder):
     """Graph neural network of the shape of ``HGNN`` (Liu et al. 2019, the Euclidean model): ``h_i ← σ(Σ_j A_ij W
     h_j)``.
 
@@ -167,12 +160,6 @@ class EuclideanGNN(Pretrained):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
-            "feature_dropout": feature_dropout, "dropout": dropout,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
-            "num_nodes": num_nodes if node_vectors else None,
-        }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout)
         self.in_features = in_features

@@ -9,7 +9,7 @@ from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.inputs import FeatureLinear
 from h2hgcn.layers.spaces import Curvature, Space
-from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.encoder import Encoder
 from h2hgcn.models.mlp import Stack, widths
 
 
@@ -37,7 +37,7 @@ class MobiusLinear(nn.Module):
         return lorentz.translated(self.linear(x) * root_curvature, self.bias * root_curvature) / root_curvature
 
 
-class HNN(Pretrained):
+class HNN(Encoder):
     """Hyperbolic feed-forward network (Ganea et al. 2018, section 3.2): features to Lorentz points.
 
     Features are taken for tangent vectors at the origin. Points are computed on the hyperboloid, which is isometric to
@@ -73,11 +73,6 @@ class HNN(Pretrained):
         learn_curvature: bool = False,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
-            "dropout": dropout, "feature_dropout": feature_dropout, "curvature": curvature,
-            "learn_curvature": learn_curvature,
-        }  # fmt: skip
         self.dim = dim
         layers = [MobiusLinear(*width) for width in widths(in_features, dim, num_layers)]
         self.stack = Stack(layers, activation, dropout, feature_dropout)

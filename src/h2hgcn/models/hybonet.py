@@ -17,7 +17,7 @@ from h2hgcn.layers.h2h_conv import midpoint
 from h2hgcn.layers.inputs import feature_dropout as dropped_features
 from h2hgcn.layers.inputs import feature_product, vector_stem
 from h2hgcn.layers.spaces import Space, check_features, check_shares, check_sizes
-from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.encoder import Encoder
 
 
 class BoostedLinear(nn.Module):
@@ -111,7 +111,7 @@ def _row_norms(x: Any, dtype: torch.dtype) -> Tensor:
     return squares.sqrt()
 
 
-class HyboNet(Pretrained):
+class HyboNet(Encoder):
     """Fully hyperbolic graph network (Chen et al. 2022): Lorentz linear layers with boosts, Lorentz centroids of
     neighbours.
 
@@ -157,13 +157,6 @@ class HyboNet(Pretrained):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
-            "neighbor_weights": neighbor_weights, "feature_dropout": feature_dropout, "dropout": dropout,
-            "scale": scale, "min_time": min_time,
-            "node_vectors": node_vectors, "vector_dropout": vector_dropout, "use_features": use_features,
-            "num_nodes": num_nodes if node_vectors else None,
-        }  # fmt: skip
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(feature_dropout=feature_dropout, dropout=dropout)
         self.in_features = in_features

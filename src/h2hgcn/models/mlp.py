@@ -9,10 +9,10 @@ from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.layers.inputs import FeatureLinear, feature_dropout
 from h2hgcn.layers.spaces import Space, check_shares, check_sizes
-from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.encoder import Encoder
 
 
-class MLP(Pretrained):
+class MLP(Encoder):
     """Linear layers with activations between them: features to Euclidean points (MLP of Chami et al. 2019).
 
     Args:
@@ -39,10 +39,6 @@ class MLP(Pretrained):
         feature_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "activation": activation,
-            "dropout": dropout, "feature_dropout": feature_dropout,
-        }  # fmt: skip
         self.dim = dim
         layers = [FeatureLinear(*width) for width in widths(in_features, dim, num_layers)]
         self.stack = Stack(layers, activation, dropout, feature_dropout)

@@ -8,11 +8,11 @@ from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.inputs import FeatureLinear, NodePoints, NodeTangents, NodeVectors, check_rows, feature_dropout
 from h2hgcn.layers.spaces import Space, check_shares
-from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.encoder import Encoder
 from h2hgcn.models.mlp import Stack, widths
 
 
-class ShallowEncoder(Pretrained):
+class ShallowEncoder(Encoder):
     """A learnt vector or point for each node, whatever its features."""
 
     tasks = ("lp", "nc", "embed")
@@ -22,7 +22,6 @@ class ShallowEncoder(Pretrained):
 
     def __init__(self, in_features: int, dim: int, *, num_nodes: int) -> None:
         super().__init__()
-        self.config = {"in_features": in_features, "dim": dim, "num_nodes": num_nodes}
         self.dim = dim
         self.num_nodes = num_nodes
         self.nodes = self.nodes_of(num_nodes, dim)
@@ -78,13 +77,12 @@ class ShallowHyperbolic(ShallowEncoder):
         if points not in ("ball", "tangent"):
             raise ValueError(f"points={points!r} is not known; use 'ball' or 'tangent'")
         super().__init__(in_features, dim, num_nodes=num_nodes)
-        self.config["points"] = points
         if points == "tangent":
             self.space = "lorentz"
             self.nodes = NodeTangents(num_nodes, dim)
 
 
-class MixedEncoder(Pretrained):
+class MixedEncoder(Encoder):
     """A learnt vector or point for each node beside its features, into an MLP."""
 
     tasks = ("lp", "nc")
@@ -103,10 +101,6 @@ class MixedEncoder(Pretrained):
         feature_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_features": in_features, "dim": dim, "num_layers": num_layers, "num_nodes": num_nodes,
-            "activation": activation, "dropout": dropout, "feature_dropout": feature_dropout,
-        }  # fmt: skip
         self.dim = dim
         self.nodes = self.nodes_of(num_nodes, dim)
         self.network = _MixingMLP(in_features, dim, num_layers, activation, dropout, feature_dropout)

@@ -20,7 +20,7 @@ from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.features import SparseFeatures, prepare_features
 from h2hgcn.graph.sampling import SampledAdjacency, sample_adjacency
 from h2hgcn.layers.inputs import node_vectors_of
-from h2hgcn.models.encoder import Pretrained
+from h2hgcn.models.encoder import Encoder
 from h2hgcn.models.row_blocks import can_go_by_blocks, points_by_blocks
 from h2hgcn.tasks.baselines import Baselines
 from h2hgcn.tasks.metrics import Metrics
@@ -398,7 +398,7 @@ def encoded(model: Model, features: ScaledFeatures, graph: Adjacency, nodes: Ten
     if part is not None:
         x = features.rows(model.scaling, part)
     else:
-        x = (features.prepared if isinstance(model.encoder, Pretrained) else features.of)(model.scaling)
+        x = (features.prepared if isinstance(model.encoder, Encoder) else features.of)(model.scaling)
     nodes = part if nodes is None else nodes
     if nodes is None or node_vectors_of(model.encoder) is None:
         points: Tensor = model.encoder(x, graph)

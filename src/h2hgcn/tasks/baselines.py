@@ -31,7 +31,7 @@ _COLUMN_NUMBERS = 1 << 24
 _FEWEST_PAIRS = 1000
 
 # The columns of ``neighbor_weights`` of baselines that rank pairs by shared neighbors.
-_SHARED = {"common neighbours": 0, "Adamic-Adar": 1}
+_SHARED = {"common neighbors": 0, "Adamic-Adar": 1}
 
 # Truncated SVD: its largest rank, the numbers in its vectors, which bound its memory to about 200 MB, and in the
 # vectors of all iterations, which bound its time to some ten seconds. Graphs that leave a rank below 8 are skipped.
@@ -70,7 +70,7 @@ def link_baselines(x: Any, split: EdgeSplit, part: str = "test") -> Baselines:
 
     - ``best single feature``: the difference of one feature, the column with the best AUC on the validation part.
     - ``feature distance`` and ``feature cosine`` of the two nodes' features.
-    - ``degree product``, ``common neighbours`` and ``Adamic-Adar`` in the training graph.
+    - ``degree product``, ``common neighbors`` and ``Adamic-Adar`` in the training graph.
     - ``truncated SVD``: the entry of the pair in a low-rank approximation of the training graph's adjacency, of the
       rank (2, 4, ..., 64) with the best AUC on the validation part.
 
@@ -92,7 +92,7 @@ def link_baselines(x: Any, split: EdgeSplit, part: str = "test") -> Baselines:
         "feature distance": lambda: partial(_by_blocks, _closeness, x),
         "feature cosine": lambda: partial(_by_blocks, _cosine, x),
         "degree product": lambda: lambda pairs: degrees[pairs].prod(1),
-        "common neighbours": lambda: lambda pairs: shared_neighbors(graph, weights[:, :1], pairs)[:, 0],
+        "common neighbors": lambda: lambda pairs: shared_neighbors(graph, weights[:, :1], pairs)[:, 0],
         "Adamic-Adar": lambda: lambda pairs: shared_neighbors(graph, weights[:, 1:2], pairs)[:, 0],
         "truncated SVD": lambda: _low_rank(graph, split),
     }

@@ -15,7 +15,7 @@ from h2hgcn.datasets.graph_file import fingerprint, is_graph
 from h2hgcn.errors import DataError
 from h2hgcn.layers.inputs import node_vectors_of
 from h2hgcn.layers.spaces import check_space
-from h2hgcn.models import ENCODERS, H2HGCN, Pretrained
+from h2hgcn.models import ENCODERS, H2HGCN, Encoder
 from h2hgcn.models.encoder import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, option_types, plain_options, suggestion
 from h2hgcn.tasks import TASKS
@@ -117,7 +117,7 @@ def describe(
 
 def describe_encoder(encoder: nn.Module) -> dict[str, Any]:
     """The name and the options of an encoder; of one that has something of the user's own, the name alone."""
-    if not isinstance(encoder, Pretrained) or type(encoder) not in ENCODERS.values() or not encoder.is_plain():
+    if not isinstance(encoder, Encoder) or type(encoder) not in ENCODERS.values() or not encoder.is_plain():
         return {"name": type(encoder).__name__, "own": True}
     config = plain_options(encoder.plain_config())
     return {"name": encoder.name, **{name: value for name, value in config.items() if name not in FACTS}}
@@ -149,7 +149,7 @@ def task_from(section: dict[str, Any], where: str = "[task]") -> Any:
     return TASKS[name](**checked_options(options, option_types(TASKS[name]), where))
 
 
-def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable[..., Pretrained]:
+def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable[..., Encoder]:
     """What makes an encoder for a number of features and, if it asks for that, of nodes, from its section."""
     options = dict(section)
     name = options.pop("name", None)
@@ -160,7 +160,7 @@ def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable
     kind = ENCODERS[name]
     checked = checked_options(options, option_types(kind, (*PLACEMENT, *FACTS)), where)
 
-    def build(in_features: int, num_nodes: int | None = None) -> Pretrained:
+    def build(in_features: int, num_nodes: int | None = None) -> Encoder:
         facts = {"num_nodes": num_nodes} if "num_nodes" in option_types(kind) else {}
         try:
             return kind(in_features, **checked, **facts)
