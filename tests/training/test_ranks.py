@@ -61,7 +61,6 @@ def test_alone_nothing_is_shared():
     with joined_ranks(torch.device("cpu")) as ranks:
         assert ranks is ALONE
         assert ranks.from_first(lambda: 7) == 7
-        assert ranks.add_up([], torch.tensor(2.0), 0.5) == 2.0
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from h2hgcn.cli.console import (
     stderr,
     stdout,
 )
+from h2hgcn.cli.memory import kept_memory
 from h2hgcn.cli.options import (
     Comment,
     DataFolder,
@@ -75,7 +76,7 @@ def finalize_run(run: "Run", folder: Path, force: bool = False) -> "Run":
 
     progress = TrainingProgress(run.result["best_epoch"])
     try:
-        with StopAfterEpoch() as stop, progress:
+        with StopAfterEpoch() as stop, kept_memory(), progress:
             final = fit_finally(run, folder, force=force, on_epoch=progress.update, should_stop=stop.wanted)
     except KeyboardInterrupt:
         say("stopped", "bold yellow", f"at once; {command_to_resume(force)} resumes from the last checkpoint")
@@ -225,7 +226,7 @@ def _train(
 
     progress = TrainingProgress(experiment.settings.last_epoch)
     try:
-        with StopAfterEpoch() as stop, progress:
+        with StopAfterEpoch() as stop, kept_memory(), progress:
             run = run_experiment(
                 experiment, data, folder, force=force, tensorboard=tensorboard,
                 on_plan=_say_plan, on_epoch=progress.update, on_search=progress.search,

@@ -93,3 +93,15 @@ def _from_scipy(x: Any) -> Tensor:
     coo = x.tocoo()
     index = torch.stack([torch.from_numpy(coo.row).long(), torch.from_numpy(coo.col).long()])
     return torch.sparse_coo_tensor(index, torch.from_numpy(coo.data), coo.shape, check_invariants=False)
+
+
+def check_features(x: Any, in_features: int) -> None:
+    """Raises unless ``x`` has a row of ``in_features`` numbers for each node."""
+    if not isinstance(x, Tensor) and not is_sparse(x):
+        raise ValueError(f"x is a {type(x).__name__}; pass a tensor, or a sparse matrix of torch or SciPy")
+    shape = tuple(x.shape)
+    if len(shape) != 2 or shape[1] != in_features:
+        raise ValueError(
+            f"x has shape {shape}, but the encoder was made for {in_features} features; pass one row of {in_features} "
+            f"numbers for each node, or make an encoder with in_features={shape[-1] if shape else 0}"
+        )

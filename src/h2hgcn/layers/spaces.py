@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,6 @@ from torch_geometric.nn import global_mean_pool
 
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.graph.features import is_sparse
 from h2hgcn.kernels import distances
 from h2hgcn.kernels.convolution import exp_origin
 
@@ -114,15 +113,3 @@ def check_manifold(manifold: str) -> Space:
     if manifold == "ball":
         return "ball"
     raise ValueError(f"manifold={manifold!r} is not known; use 'lorentz' or 'ball'")
-
-
-def check_features(x: Any, in_features: int) -> None:
-    """Raises unless ``x`` has a row of ``in_features`` numbers for each node."""
-    if not isinstance(x, Tensor) and not is_sparse(x):
-        raise ValueError(f"x is a {type(x).__name__}; pass a tensor, or a sparse matrix of torch or SciPy")
-    shape = tuple(x.shape)
-    if len(shape) != 2 or shape[1] != in_features:
-        raise ValueError(
-            f"x has shape {shape}, but the encoder was made for {in_features} features; pass one row of {in_features} "
-            f"numbers for each node, or make an encoder with in_features={shape[-1] if shape else 0}"
-        )

@@ -14,8 +14,8 @@ from torch_geometric.nn import BatchNorm
 from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write, load_weights, part_of, read_tensors, write_tensors
 from h2hgcn.graph.adjacency import Adjacency, adjacency_of
-from h2hgcn.graph.features import is_sparse, prepare_features
-from h2hgcn.layers.spaces import Space, check_features
+from h2hgcn.graph.features import check_features, is_sparse, prepare_features
+from h2hgcn.layers.spaces import Space
 from h2hgcn.options import checked_options, option_types, plain_options
 
 # Settled by whoever builds the encoder, not part of what it is.

@@ -11,12 +11,12 @@ from torch_geometric.nn.resolver import activation_resolver
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.graph.adjacency import adjacency_of, first_rows
-from h2hgcn.graph.features import SparseFeatures, is_sparse, prepare_features
+from h2hgcn.graph.features import SparseFeatures, check_features, is_sparse, prepare_features
 from h2hgcn.kernels import is_transformed, use_kernel
 from h2hgcn.kernels.convolution import exp_origin
 from h2hgcn.layers.h2h_conv import ActivationFunction, H2HConv, VariedConv, check_variant
 from h2hgcn.layers.inputs import NodeVectors, check_inputs
-from h2hgcn.layers.spaces import Space, check_features, check_shares
+from h2hgcn.layers.spaces import Space, check_shares
 from h2hgcn.models.encoder import Encoder
 
 

@@ -12,12 +12,12 @@ from torch_geometric.utils import softmax
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.graph.adjacency import Adjacency, adjacency_of, check_neighbor_weights, first_rows
+from h2hgcn.graph.features import check_features
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
 from h2hgcn.layers.inputs import feature_dropout as dropped_features
 from h2hgcn.layers.inputs import feature_product, vector_stem
 from h2hgcn.layers.spaces import (
     Space,
-    check_features,
     check_manifold,
     check_shares,
     check_sizes,

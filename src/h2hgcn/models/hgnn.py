@@ -10,6 +10,7 @@ from torch_geometric.nn.resolver import activation_resolver
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.graph.adjacency import adjacency_of, first_rows
+from h2hgcn.graph.features import check_features
 from h2hgcn.kernels.convolution import exp_origin
 from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers.h2h_conv import resolve_activation
@@ -17,7 +18,6 @@ from h2hgcn.layers.inputs import FeatureLinear, vector_stem
 from h2hgcn.layers.inputs import feature_dropout as dropped_features
 from h2hgcn.layers.spaces import (
     Space,
-    check_features,
     check_manifold,
     check_shares,
     check_sizes,

@@ -11,12 +11,12 @@ from torch_geometric.nn.resolver import activation_resolver
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius, safe_norm, safe_reciprocal, sinhc
 from h2hgcn.graph.adjacency import adjacency_of, check_neighbor_weights, first_rows
-from h2hgcn.graph.features import is_sparse, prepare_features
+from h2hgcn.graph.features import check_features, is_sparse, prepare_features
 from h2hgcn.kernels.csr import csr_matmul
 from h2hgcn.layers.h2h_conv import midpoint
 from h2hgcn.layers.inputs import feature_dropout as dropped_features
 from h2hgcn.layers.inputs import feature_product, vector_stem
-from h2hgcn.layers.spaces import Space, check_features, check_shares, check_sizes
+from h2hgcn.layers.spaces import Space, check_shares, check_sizes
 from h2hgcn.models.encoder import Encoder
 
 

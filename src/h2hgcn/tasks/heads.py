@@ -281,7 +281,8 @@ class LinkHead(nn.Module):
             source, target = (points.index_select(0, ends) for ends in pairs.unbind(1))
             logits: Tensor = self.decoder(source, target, distance_scale=distance_scale)
             return logits
-        square = squared_distances_of_rows(as_lorentz(points, self.space), pairs)
+        points = points if self.space == "lorentz" else as_lorentz(points, self.space)
+        square = squared_distances_of_rows(points, pairs)
         return self.decoder.logits(square, distance_scale)
 
     def _terms(self, points: Tensor, distance_scale: Tensor | float) -> tuple[Tensor, Tensor]:

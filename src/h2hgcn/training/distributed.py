@@ -99,8 +99,6 @@ class Ranks:
 
     def add_up(self, parameters: Sequence[nn.Parameter], loss: Tensor, share: float) -> Tensor:
         """Replaces gradients by those of the whole batch, of which this process had a ``share``; returns its loss."""
-        if self.size == 1:
-            return loss
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         for parameter in parameters:
             if parameter.grad is not None and parameter.grad.is_sparse:
@@ -136,7 +134,7 @@ class Ranks:
 
     def agree_on(self, buffers: Sequence[Tensor]) -> None:
         """Replaces what each process measured on its part of a batch by the mean of all."""
-        if self.size == 1 or not buffers:
+        if not buffers:
             return
         flat = torch.cat([buffer.reshape(-1) for buffer in buffers])
         with _peers():

@@ -25,7 +25,6 @@ from h2hgcn.training.checkpoint import TrainingState, load_checkpoint, save_chec
 from h2hgcn.training.distributed import Ranks, joined_ranks
 from h2hgcn.training.final import origin_of, result_of_origin, take_over
 from h2hgcn.training.folder import RunFolder, metrics_line
-from h2hgcn.training.kept_memory import kept_memory
 from h2hgcn.training.loading import load_run
 from h2hgcn.training.loop import EpochReport, TensorBoardCurves, check_tensorboard, evaluate, is_over, train
 from h2hgcn.training.names import NodeNames
@@ -171,7 +170,7 @@ class _Training:
             _check_points(self.problem, self.model, data)
         metrics = nullcontext() if self.folder is None else self.folder.open_metrics(self.state.metrics_bytes)
         try:
-            with metrics as self.metrics, kept_memory():
+            with metrics as self.metrics:
                 train(
                     self.problem, self.model, self.optimizer, self.settings, self.seed, self.state, self._after_epoch,
                     self.should_stop, self.ranks,

@@ -17,7 +17,6 @@ from h2hgcn.tasks.base import Model, Problem
 from h2hgcn.tasks.metrics import Metrics
 from h2hgcn.training.checkpoint import TrainingState
 from h2hgcn.training.distributed import ALONE, Ranks
-from h2hgcn.training.kept_memory import give_back
 from h2hgcn.training.optimizers import StiefelOptimizer
 from h2hgcn.training.settings import TrainingSettings, epoch_random, torch_seeded
 
@@ -125,8 +124,10 @@ def run_epoch(
         loss = problem.loss(model, batch)
         _check_finite("the loss", loss)
         loss.backward()
-        loss = ranks.add_up(parameters, loss.detach(), getattr(batch, "share", 1.0))
-        ranks.agree_on(measured)
+        loss = loss.detach()
+        if ranks.size > 1:
+            loss = ranks.add_up(parameters, loss, getattr(batch, "share", 1.0))
+            ranks.agree_on(measured)
         gradients = gradient_values(parameters)
         norm = get_total_norm(gradients)
         _check_finite("the norm of the gradient", norm)
@@ -135,9 +136,8 @@ def run_epoch(
             for gradient in gradients:
                 gradient.mul_(shrink)
         optimizer.step()
-        losses.append(loss.detach())
+        losses.append(loss)
         del batch, loss  # before the next is made: a large one, and all that hangs on its loss
-        give_back()
     return float(torch.stack(losses).mean())
 
 

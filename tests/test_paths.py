@@ -1,0 +1,50 @@
+"""A reader who follows one call crosses few files."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from runs import small_data
+
+import h2hgcn
+from h2hgcn.models import H2HGCN
+from h2hgcn.tasks import LinkPrediction
+from h2hgcn.training import TrainingSettings, build_optimizer
+from h2hgcn.training.loop import run_epoch
+
+ROOT = Path(h2hgcn.__file__).parent
+
+
+def files_crossed(call):
+    found = set()
+
+    def note(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(ROOT):
+            found.add(path.relative_to(ROOT).as_posix())
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+def test_a_training_step_of_links():
+    problem = LinkPrediction().bind(small_data())
+    model = problem.build(H2HGCN(problem.in_features, 4))
+    optimizer = build_optimizer(model)
+
+    def step():
+        run_epoch(problem, model, optimizer, TrainingSettings(), problem.batches(np.random.RandomState(0)))
+
+    step()  # adjacencies and features are prepared, loops are compiled
+    crossed = files_crossed(step)
+    assert len(crossed) <= 18, sorted(crossed)
+
+
+def test_the_package_stays_readable():
+    files = [path for path in ROOT.rglob("*.py") if path.name != "__init__.py"]
+    assert len(files) <= 125
