@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import torch
 
+from h2hgcn.cli.memory import kept_memory
 from h2hgcn.datasets.hyperbolic import generate_hyperbolic
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import TrainingSettings
 from h2hgcn.training.batching import automatic_size, plan_batches
 from h2hgcn.training.building import build_model
-from h2hgcn.cli.memory import kept_memory
 from h2hgcn.training.loop import run_epoch
 from h2hgcn.training.optimizers import build_optimizer
 from h2hgcn.training.settings import epoch_random, limited_threads
