@@ -305,7 +305,7 @@ def test_lines_that_a_checkpoint_counts_on(edit, tmp_path):
         (tmp_path / "metrics.jsonl").unlink()
     else:
         change(tmp_path / "metrics.jsonl", edit)
-    with pytest.raises(DataError, match=r"metrics.jsonl is (damaged|shorter).*anew with --force"):
+    with pytest.raises(DataError, match=r"metrics.jsonl is (damaged|shorter).*restart with --force"):
         small_fit(folder=tmp_path)
     small_fit(folder=tmp_path, force=True)
 

@@ -87,7 +87,7 @@ _ADVICE = {
     **dict.fromkeys((ENOSPC, EDQUOT, EFBIG), "make room and give the same command again"),
     **dict.fromkeys((EACCES, EPERM, EROFS), "choose another place, or change its rights"),
     EISDIR: "move it away, or choose another place",
-    ESTALE: "put it back and give the same command again, which goes on from there, or begins anew if it is gone",
+    ESTALE: "put it back and give the same command again, which resumes from there, or restarts if it is gone",
 }
 
 

@@ -159,7 +159,7 @@ def compare(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the runs. Default: runs/compare-DATA-TASK.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes, of one thread each. Default: one a core.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Train anew what is in the folder, finished or not.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Train again what is in the folder, finished or not.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
     """Compare models on the same graph and the same split, several seeds each.

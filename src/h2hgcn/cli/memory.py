@@ -1,6 +1,6 @@
 """Memory that training frees is kept for the next step.
 
-glibc gives large blocks back to the system as soon as they are freed, and maps them anew for the next tensor: half of
+glibc gives large blocks back to the system as soon as they are freed, and maps them again for the next tensor: half of
 the time of an epoch on a graph of ten million edges (docs/decisions.md). The allocator belongs to the whole process, so
 only the command line, whose process it is, changes it; the library does not.
 """

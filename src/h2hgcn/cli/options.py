@@ -177,7 +177,7 @@ def _collection(run: "Run", path: Path, root: Path | None, moved: dict[str, str]
 
     if not run.task.of_collections:
         raise DataError(
-            f"{path / 'graph.safetensors'} is not there; give the run's command again, which writes it anew"
+            f"{path / 'graph.safetensors'} is not there; give the run's command again, which writes it again"
         )
     options = {name: value for name, value in run.config["data"].items() if name not in ("fingerprint", "memory")}
     if moved and "graphs" not in options:

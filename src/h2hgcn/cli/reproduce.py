@@ -105,7 +105,7 @@ def reproduce(
     show: Annotated[bool, typer.Option("--show", help="Only print what there is of these cells and models.")] = False,
     write: Annotated[Path | None, typer.Option(help="Write all tables to this Markdown file.")] = None,
 ) -> None:
-    """Run the paper's tables. What is finished is never run again; the same command goes on.
+    """Run the paper's tables. What is finished is never run again; run the same command to resume.
 
     Examples: h2hgcn reproduce table1 --show;
     h2hgcn reproduce table4 --cells dim3 --models h2h-gcn --seeds 1 --show
@@ -141,7 +141,7 @@ def reproduce(
         for name in names:
             _show(name, _names(cells), _names(models), protocol, results)
     if not finished:
-        say("stopped", "bold yellow", "the same command goes on")
+        say("stopped", "bold yellow", "run the same command again to resume")
         raise typer.Exit(1)
 
 

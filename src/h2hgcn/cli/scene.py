@@ -34,7 +34,7 @@ def _scene_of_run(path: Path, final: bool) -> Scene:
     run = open_run(path, with_data=False, final=final)
     points = (run.folder or path) / "embeddings.parquet"
     if not points.is_file():
-        raise DataError(f"{points} is not there; give the run's command again, which writes it anew")
+        raise DataError(f"{points} is not there; give the run's command again, which writes it again")
     read = read_embeddings(points)
     source = run.config["data"]
     data = source.get("dataset") or getattr(run.data, "name", None) or Path(source.get("graphs", path)).name
@@ -62,7 +62,7 @@ def _check_ids(path: Path, ids: NDArray[Any], of_graph: NDArray[Any]) -> None:
     if not np.array_equal(ids.astype(np.str_), of_graph.astype(np.str_)):
         raise DataError(
             f"{path} has other nodes than the run's graph, or another order of them; delete it and give the run's "
-            "command again, which writes it anew, or explore the file by itself"
+            "command again, which writes it again, or explore the file by itself"
         )
 
 

@@ -205,7 +205,7 @@ def split_edges(
 
 def draw_negatives(split: EdgeSplit, count: int, random: np.random.RandomState | np.random.Generator | int) -> Pairs:
     """``count`` pairs ``(count, 2)`` to train against, drawn afresh with replacement from all that are not training
-    edges. ``random`` is one of NumPy's generators, which goes on from call to call, or a seed.
+    edges. ``random`` is one of NumPy's generators, which continues from call to call, or a seed.
 
     Pairs held out for validation and test may be among them, in both protocols: to leave them out would tell the
     model which pairs these are. Legacy has self-pairs, clean has none.

@@ -79,7 +79,7 @@ def convert(points: Any, coordinates: str, space: str = "lorentz") -> Points:
 
 
 def lorentz_tensor(points: Any, space: str = "lorentz") -> Tensor:
-    """Points of a hyperbolic space as a float64 tensor on the hyperboloid, their time derived anew."""
+    """Points of a hyperbolic space as a float64 tensor on the hyperboloid, their time derived from space."""
     return lorentz.project(_tensor(convert(points, "lorentz", space)))
 
 

@@ -103,7 +103,7 @@ def merged(*layers: Mapping[str, Any]) -> Sections:
 
 
 def absolute_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Files as they are found from ``folder``, since a run may be gone on with from elsewhere.
+    """Files as they are found from ``folder``, since a run may be resumed from elsewhere.
 
     What is no file there may be the name of a node attribute, unless it stands for edges or graphs.
     """

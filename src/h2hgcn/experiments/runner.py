@@ -123,7 +123,7 @@ class Cell:
 
     ``wait_seconds`` is how long a process that trains in the folder is waited for; when ``elsewhere`` says that it has
     done the run, the folder is left to it. With ``scratch`` the folder is nobody's but the run's: if a file in it is
-    damaged, the run is begun anew.
+    damaged, the run is restarted.
     """
 
     flags: Sections
@@ -156,7 +156,7 @@ class Outcome:
 
 
 def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Outcome:
-    """Trains, or goes on, or loads what is finished. Numbers that go bad are an outcome, other errors are raised."""
+    """Trains, resumes, or loads what is finished. Numbers that go bad are an outcome, other errors are raised."""
     experiment = read_experiment(cell.flags, cell.files)
     data = _data(experiment.graph, cell.root)
     deadline = time.monotonic() + cell.wait_seconds
@@ -239,8 +239,8 @@ class CellPool:
                     yield running.pop(future), future.result()
                 except BrokenProcessPool as error:
                     raise ChildProcessError(
-                        "a process died, perhaps for want of memory; the same command goes on, with --jobs 1 in less "
-                        "memory"
+                        "a process died, perhaps for want of memory; run the same command again to resume, with --jobs 1 "
+                        "in less memory"
                     ) from error
 
     def close(self) -> None:
@@ -249,7 +249,7 @@ class CellPool:
         self._executor.shutdown(cancel_futures=True)
 
     def kill(self) -> None:
-        """Ends all processes of the pool at once; what they train goes on from its last checkpoint."""
+        """Ends all processes of the pool at once; what they train resumes from its last checkpoint."""
         own = set()
         while not self._numbers.empty():
             own.add(self._numbers.get())

@@ -263,7 +263,7 @@ def _opened(optuna: Any, path: Path) -> "optuna.Study":
         raise DataError(f"{path} is damaged ({type(error).__name__}: {error}); {_ADVICE}") from error
 
 
-_ADVICE = "restore it from a copy, or begin anew in another folder with --out"
+_ADVICE = "restore it from a copy, or start again in another folder with --out"
 
 
 def _check_same(study: "optuna.Study", tuning: Tuning) -> None:

@@ -66,7 +66,7 @@ def distance_to_origin(point: Tensor) -> Tensor:
 def pairwise_distance(points: Tensor, others: Tensor) -> Tensor:
     """All distances ``(..., n, m)`` between ``n`` points and ``m`` others by one matrix product.
 
-    The product is taken in float64 from times derived anew. It cancels where ``distance`` does not: two points at
+    The product is taken in float64 from times derived from space. It cancels where ``distance`` does not: two points at
     radius ``r`` count as equal, with gradient 0, where their chord is below the rounding of ``cosh²(r)``.
     """
     check_pair(points, others)

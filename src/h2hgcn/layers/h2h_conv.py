@@ -62,7 +62,7 @@ class LorentzLinear(nn.Module):
         self.weight = stiefel_parameter(out_dim, in_dim, device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draws ``W`` anew, uniformly over the Stiefel manifold."""
+        """Draws ``W`` again, uniformly over the Stiefel manifold."""
         like: dict[str, Any] = {"device": self.weight.device, "dtype": self.weight.dtype}
         with torch.no_grad():
             self.weight.copy_(stiefel.random_orthonormal(self.out_dim, self.in_dim, **like))
@@ -159,7 +159,7 @@ class H2HConv(nn.Module):
         self.linear = LorentzLinear(in_dim, out_dim, device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draws the transformation anew."""
+        """Draws the transformation again."""
         self.linear.reset_parameters()
 
     def forward(self, points: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:

@@ -66,7 +66,7 @@ class DGCNN(PoolingEncoder):
         self.dense = nn.Linear(_CHANNELS[1] * (k // 2 - _KERNEL + 1), dim)
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Draws all weights again."""
         for module in (*self.linears, self.node_map, self.conv, self.dense):
             module.reset_parameters()
 

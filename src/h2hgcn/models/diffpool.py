@@ -160,7 +160,7 @@ class DiffPool(PoolingEncoder):
         self.auxiliary_loss = None
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Draws all weights again."""
         for module in (*self.embed, *self.assign, self.output):
             module.reset_parameters()
 

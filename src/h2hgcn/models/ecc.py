@@ -134,7 +134,7 @@ class ECC(PoolingEncoder):
         self.output = nn.Linear(dim, dim)
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Draws all weights again."""
         for module in (*self.convs, *self.norms, self.output):
             module.reset_parameters()
 

@@ -40,7 +40,7 @@ class Fingerprint(PoolingEncoder):
         self.graph_layer = nn.Linear(dim if node_layer else in_features, dim)
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Draws all weights again."""
         for layer in (self.node_layer, self.graph_layer):
             if layer is not None:
                 layer.reset_parameters()

@@ -61,7 +61,7 @@ class GIN(PoolingEncoder):
         self.bias = nn.Parameter(torch.zeros(dim))
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Draws all weights again."""
         for module in (*self.linears, *self.convs, *self.outputs):
             module.reset_parameters()
         nn.init.zeros_(self.bias)

@@ -112,7 +112,7 @@ class H2HGCN(Encoder):
         self.log_curvature = nn.Parameter(log_curvature, requires_grad=learn_curvature)
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew; the curvature stays."""
+        """Draws all weights again; the curvature stays."""
         for module in (self.stem, self.vectors, *self.convs):
             if module is not None:
                 module.reset_parameters()

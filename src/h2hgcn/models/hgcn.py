@@ -54,7 +54,7 @@ class TangentAttention(nn.Module):
         self.score = nn.Linear(dim, 1, bias=False, device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Draws all weights again."""
         for linear in (self.receiver, self.sender, self.score):
             linear.reset_parameters()
 
@@ -101,7 +101,7 @@ class HGCNConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew. A bias of 0 would leave the curvature of the layer without a gradient."""
+        """Draws all weights again. A bias of 0 would leave the curvature of the layer without a gradient."""
         nn.init.xavier_uniform_(self.weight, gain=math.sqrt(2))
         if self.bias is not None:
             bound = self.weight.shape[1] ** -0.5
@@ -218,7 +218,7 @@ class HGCN(Encoder):
         self.log_curvatures = nn.Parameter(start, requires_grad=learn_curvature)
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew, and brings the curvatures back to where they start."""
+        """Draws all weights again, and brings the curvatures back to where they start."""
         if self.stem is not None:
             self.stem.reset_parameters()
         for conv in self.convs:

@@ -90,7 +90,7 @@ class HGNN(Encoder):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Draws all weights again."""
         if self.stem is not None:
             self.stem.reset_parameters()
         for linear in self.linears:
@@ -178,7 +178,7 @@ class EuclideanGNN(Encoder):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Draws all weights again."""
         if self.stem is not None:
             self.stem.reset_parameters()
         for linear in self.linears:

@@ -79,7 +79,7 @@ class HNN(Encoder):
         self.curvature = Curvature(curvature, learn_curvature)
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew; the curvature stays."""
+        """Draws all weights again; the curvature stays."""
         self.stack.reset_parameters()
 
     @property

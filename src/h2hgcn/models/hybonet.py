@@ -64,7 +64,7 @@ class BoostedLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew; at first, time has none, as in the authors' code."""
+        """Draws all weights again; at first, time has none, as in the authors' code."""
         bound = self.weight.shape[0] ** -0.5
         nn.init.uniform_(self.weight, -bound, bound)
         nn.init.zeros_(self.bias)
@@ -177,7 +177,7 @@ class HyboNet(Encoder):
         )
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Draws all weights again."""
         if self.stem is not None:
             self.stem.reset_parameters()
         for linear in self.linears:

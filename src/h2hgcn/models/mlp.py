@@ -87,7 +87,7 @@ class Stack(nn.Module):
         return hidden
 
     def reset_parameters(self) -> None:
-        """Draws all weights anew."""
+        """Draws all weights again."""
         for layer in self.layers:
             layer.reset_parameters()  # type: ignore[operator]
 

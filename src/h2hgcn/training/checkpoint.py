@@ -53,7 +53,7 @@ def save_checkpoint(path: Path, state: TrainingState, model: nn.Module, optimize
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: StiefelOptimizer) -> TrainingState:
     """Brings model and optimisers to the state of a checkpoint."""
-    tensors, about = read_tensors(path, "train to another folder, or anew with --force")
+    tensors, about = read_tensors(path, "train to another folder, or restart with --force")
     try:
         model.load_state_dict(part_of(tensors, "model."))
         _restore(optimizer, part_of(tensors, "optimizer."), about["numbers"])
@@ -63,7 +63,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: StiefelOptimizer) -
             raise KeyError("best")
     except (RuntimeError, KeyError, TypeError, ValueError) as error:
         raise DamagedRunError(
-            f"{path} is of another model or other settings; train to another folder, or anew with --force"
+            f"{path} is of another model or other settings; train to another folder, or restart with --force"
         ) from error
     return state
 

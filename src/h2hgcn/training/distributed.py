@@ -27,8 +27,8 @@ _PAUSE = 0.05
 def meeting_store(rank: int, size: int) -> Store:
     """What this process and the others of the same start share, by the variables that torchrun sets.
 
-    torchrun keeps its store when it starts the processes anew, and with it the addresses of those that died: whoever is
-    early would try to reach them. So every start has a part of the store to itself.
+    torchrun keeps its store when it starts the processes again, and with it the addresses of those that died: whoever
+    is early would try to reach them. So every start has a part of the store to itself.
     """
     store, _, _ = next(rendezvous("env://", rank, size, timeout=_PATIENCE))
     return PrefixStore(agreed_name(store, rank, size), store)

@@ -59,8 +59,8 @@ def fit(
             dataset or a list of ``Data``.
         model: An encoder, or what makes one from a number of features, such as ``partial(H2HGCN, dim=16)``.
         seed: Decides on weights, batches, negatives and dropout; the split has a seed of its own in the task.
-        folder: Where the run is kept. A run that was begun there goes on and ends as if it had never stopped; one that
-            is finished is loaded.
+        folder: Where the run is kept. An unfinished run there is resumed, and ends as if it had never stopped; a
+            finished one is loaded.
         force: Whether a run in ``folder`` may be replaced.
         source: Where the data came from, for the record.
         search: How the settings were found, for the record.

@@ -174,7 +174,7 @@ class RunFolder:
         except ValueError as error:
             raise DamagedRunError(
                 f"{self.metrics} is damaged ({error}); a finished run goes without it if you delete it, another has "
-                "to begin anew with --force"
+                "to restart with --force"
             ) from None
 
     def open_metrics(self, length: int) -> BinaryIO:
@@ -182,7 +182,7 @@ class RunFolder:
         file = self.metrics.open("ab")
         if file.tell() < length:
             file.close()
-            raise DamagedRunError(f"{self.metrics} is shorter than the checkpoint knows it; begin anew with --force")
+            raise DamagedRunError(f"{self.metrics} is shorter than the checkpoint knows it; restart with --force")
         file.truncate(length)
         file.seek(length)
         return file
@@ -190,7 +190,7 @@ class RunFolder:
     def made_anew(self, file: Path) -> str:
         """The advice for a file that follows from the checkpoint."""
         which = " and ".join(str(one) for one in dict.fromkeys((file, self.result)) if one.exists())
-        return f"delete {which} and run the same command again, which makes it anew"
+        return f"delete {which} and run the same command again, which makes it again"
 
     def check_there(self) -> None:
         """Raises if somebody took the folder away; a file that is written would make another one in its place."""

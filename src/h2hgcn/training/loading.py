@@ -67,7 +67,7 @@ def _checked_data(folder: RunFolder, config: dict[str, Any], data: Any) -> Any:
     return data
 
 
-_WRITTEN_ANEW = "run the same command again, which writes it anew"
+_WRITTEN_ANEW = "run the same command again, which writes it again"
 
 
 def _placed(model: Model, device: str) -> Model:

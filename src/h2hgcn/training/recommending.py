@@ -179,7 +179,7 @@ def _check_graph(run: Run) -> None:
     if run.task.of_collections:
         raise DataError("links can be recommended within one graph, not among the graphs of a collection")
     if run.data is None:
-        raise DataError("the run does not hold its graph; run its command again, which writes it anew")
+        raise DataError("the run does not hold its graph; run its command again, which writes it again")
 
 
 def _kind(index: str | None, num_nodes: int) -> str:
@@ -314,7 +314,7 @@ def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, dict[
     """The index in the folder of a run, and what is known about it; None if there is none of this kind."""
     if not (folder / "index.json").exists() or not (folder / "index.faiss").exists():
         return None
-    advice = f"delete {folder / 'index.faiss'} and {folder / 'index.json'}, and it is built anew"
+    advice = f"delete {folder / 'index.faiss'} and {folder / 'index.json'}, and it is built again"
     try:
         about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
         if about["points"] != identity_of(vectors):

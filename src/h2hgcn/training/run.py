@@ -426,7 +426,7 @@ class Run:
         if np.ndim(node):
             return self._recommend_several(node, k, direction)
         if not self.task.of_collections and self.data is None:
-            raise DataError("the run does not hold its graph; run its command again, which writes it anew")
+            raise DataError("the run does not hold its graph; run its command again, which writes it again")
         if self.task.of_collections:
             raise DataError("links can be recommended within one graph, not among the graphs of a collection")
         names = NodeNames(self.data)
@@ -532,7 +532,7 @@ class Run:
     def save(self, path: str | Path) -> None:
         """Writes the folder of the run, which must be new or empty."""
         if not self.finished:
-            raise DataError("the run is not finished; give fit a folder, where it is kept and goes on")
+            raise DataError("the run is not finished; give fit a folder, where it is kept and can be resumed")
         folder = RunFolder(path)
         with folder.locked():
             if folder.config.exists():
@@ -566,7 +566,7 @@ class Run:
         folder.write_result(self.result)
 
     def complete(self, folder: RunFolder) -> None:
-        """Writes the embedding and the report of a finished run anew, where somebody deleted them."""
+        """Writes the embedding and the report of a finished run again, where somebody deleted them."""
         if not folder.embeddings.exists():
             write_points(self, self.embeddings, self.data, folder.embeddings)
         if not folder.report.exists():
