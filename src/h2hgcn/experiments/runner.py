@@ -239,8 +239,8 @@ class CellPool:
                     yield running.pop(future), future.result()
                 except BrokenProcessPool as error:
                     raise ChildProcessError(
-                        "a process died, perhaps for want of memory; run the same command again to resume, with --jobs 1 "
-                        "in less memory"
+                        "a process died, perhaps for lack of memory; run the same command again to resume, "
+                        "with --jobs 1 in less memory"
                     ) from error
 
     def close(self) -> None:
