@@ -51,9 +51,9 @@ def test_features_are_real():
 
 
 MARKET = {
-    "rows": ("coordinate", "1000000000000 1000000000000 1\n1 2 1.0", "is said to have 1000000000000 nodes"),
-    "entries": ("coordinate", "3 3 1000000000000\n1 2 1.0", "is not a whole MatrixMarket file"),
-    "array": ("array", "1000000 1000000\n1.0", "is not a whole MatrixMarket file"),
+    "rows": ("coordinate", "1000000000000 1000000000000 1\n1 2 1.0", "claims too many nodes"),
+    "entries": ("coordinate", "3 3 1000000000000\n1 2 1.0", "1 entries where its header says 1000000000000"),
+    "array": ("array", "1000000 1000000\n1.0", "1 values where its header says 1000000000000"),
 }
 
 

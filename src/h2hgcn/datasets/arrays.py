@@ -1,5 +1,7 @@
 """Arrays, sparse matrices, edges and node ids, checked before anything is computed with them."""
 
+import os
+import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
@@ -13,7 +15,7 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from h2hgcn.datasets.tables import Ids, text_array
+from h2hgcn.datasets.tables import Ids, check_limit, check_unpacked, text_array
 from h2hgcn.errors import DataError
 
 UNLABELLED = -1  # the class of a node that has no label
@@ -34,7 +36,11 @@ class Arrays:
         """An array to be filled; in a folder, ``NAME.npy``."""
         if self.folder is None or 0 in shape:  # nothing can be mapped of an empty file
             return np.empty(shape, dtype)
-        return np.lib.format.open_memmap(self.folder / f"{name}.npy", "w+", dtype, shape)
+        array = np.lib.format.open_memmap(self.folder / f"{name}.npy", "w+", dtype, shape)
+        if hasattr(os, "posix_fallocate"):  # writing to a mapped file on a full disk ends the process, this raises
+            with (self.folder / f"{name}.npy").open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, array.offset + array.nbytes)
+        return array
 
     def join(self, name: str, parts: Iterator[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
         """Several arrays whose rows come together in parts, of which there is at least one; scratch of a folder."""
@@ -71,10 +77,15 @@ def load_arrays(path: Path) -> Any:
     """What a .npy or .npz file holds: an array, or a dictionary of them."""
     try:
         with path.open("rb") as file:
+            if zipfile.is_zipfile(path):
+                with zipfile.ZipFile(path) as archive:
+                    check_unpacked(path, sum(member.file_size for member in archive.infolist()))
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return loaded
             members = {name: loaded[name] for name in loaded.files}
+    except DataError:
+        raise
     except Exception as error:  # NumPy lets through whatever zip, zlib and its parser of headers raise
         raise DataError(f"{path} cannot be read as NumPy arrays ({error}); write or download it again") from error
     return {name: member for name, member in members.items() if isinstance(member, np.ndarray)}
@@ -160,8 +171,8 @@ def edge_weights(graph: Any) -> NDArray[np.float32] | None:
     return weights.float().numpy()
 
 
-# A declared size beyond both is a damaged header, not a graph: every node takes memory, with edges or without.
-_MANY_NODES = 10_000_000
+# Every node takes memory, with edges or without, so that a declared size beyond both is refused.
+_MANY_NODES = 1_000_000
 _MOST_NODES_PER_EDGE = 100
 
 # Of an unknown id: ids that are looked at together, those that are compared letter by letter, and how similar to be.
@@ -230,11 +241,8 @@ def integers_in(texts: Ids) -> Ids | None:
 
 def numbered_ids(count: int, num_edges: int, origin: str) -> Ids:
     """The ids 0, 1, 2, ... of nodes that have none."""
-    if count > max(_MANY_NODES, _MOST_NODES_PER_EDGE * num_edges):
-        raise DataError(
-            f"{origin} is said to have {count} nodes, but has {num_edges} edges; fix the size, or leave out the nodes "
-            "without edges"
-        )
+    limit = max(_MANY_NODES, _MOST_NODES_PER_EDGE * num_edges)
+    check_limit(count, limit, f"{origin} claims too many nodes for {num_edges} edges")
     return np.arange(count)
 
 

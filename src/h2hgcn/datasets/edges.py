@@ -1,6 +1,6 @@
 """The edges of a user's graph, from the files and objects they come in."""
 
-import gzip
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,6 @@ from xml.parsers import expat
 
 import networkx as nx
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
@@ -39,6 +38,7 @@ from h2hgcn.datasets.arrays import (
 )
 from h2hgcn.datasets.frames import edge_frame, is_frame
 from h2hgcn.datasets.tables import (
+    BLOCK_BYTES,
     EDGE_COLUMN_NAMES,
     SOURCE_NAMES,
     TARGET_NAMES,
@@ -48,10 +48,14 @@ from h2hgcn.datasets.tables import (
     Table,
     TextFormat,
     check_is_file,
+    check_unpacked,
     end_columns,
     file_kind,
+    local_path,
+    open_bytes,
     open_table,
     shown,
+    text_blocks,
 )
 from h2hgcn.errors import DataError
 
@@ -527,7 +531,7 @@ def _edges_of(
     source: Any, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays | None
 ) -> EdgeList:
     if isinstance(source, str | Path):
-        return _from_file(Path(source).expanduser(), weights, columns, text, arrays)
+        return _from_file(local_path(source), weights, columns, text, arrays)
     if is_frame(source) and text.header is None:
         return edges_from_table(edge_frame(source, columns), weights, columns)
     if columns is not None or text.header is not None:
@@ -577,6 +581,8 @@ def _from_xml(path: Path, weights: str | bool | None) -> EdgeList:
     try:
         count = _count_graphs(path)
         graph = read(path)
+    except DataError:
+        raise
     except Exception as error:  # networkx lets through whatever its XML reader raises
         raise DataError(f"{path} cannot be read as a graph ({error}); write it again") from error
     if count > 1:
@@ -601,14 +607,107 @@ def _count_graphs(path: Path) -> int:
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = count_graph
-    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-        parser.ParseFile(file)
+    size = 0
+    with open_bytes(path) as file:
+        while chunk := file.read(1 << 20):
+            size += len(chunk)
+            check_unpacked(path, size)
+            parser.Parse(chunk)
+        parser.Parse(b"", True)
     return count
 
 
+_MARKET_HEADER = re.compile(
+    r"%%matrixmarket\s+matrix\s+(coordinate|array)\s+(real|double|integer|unsigned-integer|pattern|complex)\s+"
+    r"(general|symmetric|skew-symmetric|hermitian)\s*"
+)
+
+
 def _from_market(path: Path, weights: str | bool | None) -> EdgeList:
+    return edges_from_matrix(_read_market(path), weights, str(path))
+
+
+def _read_market(path: Path) -> sp.coo_array:
+    """The matrix of a MatrixMarket file. SciPy's own reader is compiled, and ends the process at some damaged files."""
+    lines = (
+        (number, line)
+        for first, text in text_blocks(path, BLOCK_BYTES)
+        for number, line in enumerate(text.split("\n"), first)
+        if line.strip() and (number == 1 or not line.lstrip().startswith("%"))
+    )
+    number, line = next(lines, (1, ""))
+    header = _MARKET_HEADER.fullmatch(line.lower())
+    if header is None or number != 1:
+        raise _broken_market(path, 1, "it does not begin with '%%MatrixMarket matrix', a format, a type and a symmetry")
+    form, kind, symmetry = header.groups()
+    if kind == "complex" or symmetry == "hermitian":
+        raise DataError(f"{path}: entries are complex, but they must be real numbers")
+    number, line = next(lines, (number + 1, ""))
+    sizes = line.split()
+    expected = 3 if form == "coordinate" else 2
+    if len(sizes) != expected or not all(size.isdecimal() and len(size) < 19 for size in sizes):
+        raise _broken_market(path, number, f"the sizes must be {expected} whole numbers")
+    shape = int(sizes[0]), int(sizes[1])
+    if shape[0] != shape[1]:
+        raise DataError(f"{path} has shape {shape}, but an adjacency matrix is square")
+    if form == "array":
+        rows, columns, values = _market_array(path, lines, shape[0], kind, symmetry)
+    else:
+        rows, columns, values = _market_entries(path, lines, shape[0], int(sizes[2]), kind)
+    if symmetry != "general":
+        lower = rows != columns
+        mirrored = -values[lower] if symmetry == "skew-symmetric" else values[lower]
+        rows, columns = np.concatenate([rows, columns[lower]]), np.concatenate([columns, rows[lower]])
+        values = np.concatenate([values, mirrored])
+    return sp.coo_array((values, (rows, columns)), shape=shape)
+
+
+def _market_entries(
+    path: Path, lines: Iterator[tuple[int, str]], size: int, count: int, kind: str
+) -> tuple[Codes, Codes, NDArray[np.float64]]:
+    ends: list[int] = []
+    values: list[float] = []
+    width = 2 if kind == "pattern" else 3
+    for number, line in lines:
+        fields = line.split()
+        if len(fields) != width:
+            raise _broken_market(path, number, f"{len(fields)} fields where an entry has {width}")
+        for end in fields[:2]:
+            if not end.isdecimal() or len(end) > 18 or not 1 <= int(end) <= size:
+                raise _broken_market(path, number, f"{end[:20]!r} is not a whole number from 1 to {size}")
+            ends.append(int(end) - 1)
+        values.append(1.0 if kind == "pattern" else _market_value(path, number, fields[2], kind))
+    if len(values) != count:
+        raise DataError(f"{path} has {len(values)} entries where its header says {count}; write it again")
+    pairs = np.array(ends, np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1], np.array(values, np.float64)
+
+
+def _market_array(
+    path: Path, lines: Iterator[tuple[int, str]], size: int, kind: str, symmetry: str
+) -> tuple[Codes, Codes, NDArray[np.float64]]:
+    """Values column by column; of a symmetric matrix those on and below the diagonal, of a skew one those below."""
+    if kind == "pattern":
+        raise _broken_market(path, 1, "an array has values, so its type cannot be 'pattern'")
+    values = np.array([_market_value(path, number, text, kind) for number, line in lines for text in line.split()])
+    first = {"general": 0, "symmetric": 0, "skew-symmetric": 1}[symmetry]
+    count = size * size if symmetry == "general" else (size - first) * (size - first + 1) // 2
+    if len(values) != count:
+        raise DataError(f"{path} has {len(values)} values where its header says {count}; write it again")
+    if symmetry == "general":
+        columns, rows = np.divmod(np.arange(count), max(size, 1))
+    else:
+        columns, rows = np.triu_indices(size, first)
+    present = values != 0
+    return rows[present], columns[present], values[present]
+
+
+def _market_value(path: Path, number: int, text: str, kind: str) -> float:
     try:
-        matrix = scipy.io.mmread(path, spmatrix=False)
-    except Exception as error:  # a header that is not true ends in all kinds of errors, MemoryError among them
-        raise DataError(f"{path} is not a whole MatrixMarket file ({error}); write it again") from error
-    return edges_from_matrix(sp.coo_array(matrix), weights, str(path))
+        return float(int(text)) if "integer" in kind else float(text)
+    except (ValueError, OverflowError):
+        raise _broken_market(path, number, f"{text[:20]!r} is not of type {kind}") from None
+
+
+def _broken_market(path: Path, number: int, problem: str) -> DataError:
+    return DataError(f"{path}, line {number}: {problem}; write the MatrixMarket file again")

@@ -21,7 +21,7 @@ from h2hgcn.datasets.edges import EdgeList, read_edges_from
 from h2hgcn.datasets.loading import graph_of
 from h2hgcn.datasets.nodes import and_more, label_tensor, read_labels
 from h2hgcn.datasets.structural import add_structural_features, structural_features
-from h2hgcn.datasets.tables import DELIMITED_SUFFIXES, ID_NAMES, PARQUET_SUFFIXES, TextFormat
+from h2hgcn.datasets.tables import DELIMITED_SUFFIXES, ID_NAMES, PARQUET_SUFFIXES, TextFormat, local_path
 from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def load_graphs(
 
     What was left out, made up or assumed is in ``notes``, and said once as a ``DataWarning``.
     """
-    path = Path(folder).expanduser()
+    path = local_path(folder)
     if not path.is_dir():
         what = "is a file; one graph is read by load_graph (--edges)" if path.exists() else "does not exist"
         raise DataError(f"{path} {what}; name a folder of graphs")

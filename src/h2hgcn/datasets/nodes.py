@@ -28,7 +28,17 @@ from h2hgcn.datasets.arrays import (
 )
 from h2hgcn.datasets.edges import EdgeList
 from h2hgcn.datasets.frames import is_frame, node_frame
-from h2hgcn.datasets.tables import ID_NAMES, Ids, Table, TextFormat, check_is_file, id_column, open_table, shown
+from h2hgcn.datasets.tables import (
+    ID_NAMES,
+    Ids,
+    Table,
+    TextFormat,
+    check_is_file,
+    id_column,
+    local_path,
+    open_table,
+    shown,
+)
 from h2hgcn.errors import DataError
 
 Unlinked = Literal["error", "keep", "drop"]
@@ -158,7 +168,7 @@ def read_features(
     """
     arrays = arrays or Arrays()
     if isinstance(source, str | Path):
-        path = Path(source).expanduser()
+        path = local_path(source)
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
             return _features_by_number(_load_numbers(path), str(path))
@@ -336,7 +346,7 @@ def read_labels(
     ``known`` are the ids of the edges, by which a header is told from a row; ``id_names`` are names of id columns.
     """
     if isinstance(source, str | Path):
-        path = Path(source).expanduser()
+        path = local_path(source)
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
             return _labels_by_number(_load_labels(path), str(path))

@@ -1,16 +1,18 @@
 """Graphs as folders of arrays that are mapped into memory."""
 
+import glob
 import hashlib
 import json
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
@@ -22,6 +24,8 @@ FACTS = "graph.json"
 FORMAT = 1
 
 _AGAIN = "run h2hgcn convert again"
+_LOCK = "lock"
+_ARRAYS = {f"{name}.npy" for name in ("node_ids", "edge_index", "edge_weight", "x", "y", *MASKS)}
 
 
 def is_converted(path: Any) -> bool:
@@ -38,7 +42,7 @@ def load_converted(folder: Path) -> Data:
     for name, stamp in facts["arrays"].items():
         _check(folder / name, stamp, f"{folder} was damaged or changed; {_AGAIN}")
     for stamp in facts["sources"]:
-        if Path(stamp["path"]).exists():
+        if Path(stamp["path"]).is_file():  # a device would be read without end
             _check(Path(stamp["path"]), stamp, f"it has changed since it was converted to {folder}; {_AGAIN}")
     data = Data(num_nodes=facts["num_nodes"])
     data.node_ids = np.load(folder / "node_ids.npy")
@@ -60,20 +64,38 @@ def load_converted(folder: Path) -> Data:
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """A folder that takes the place of ``out`` when all went well; else nothing is left of it."""
-    if out.exists() and not is_converted(out) and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(f"{out} is there and not a converted graph; choose another folder")
+    """A folder that takes the place of ``out`` when all went well; else nothing is left of it.
+
+    What a killed process left is cleaned up first: its part is removed, and a folder that it had moved aside restored.
+    """
     out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(f".{out.name}.{uuid.uuid4().hex}.part")
+    for aside in _remains(out, "old"):
+        if not out.exists():
+            aside.rename(out)
+        else:
+            shutil.rmtree(aside, ignore_errors=True)
+    if out.exists() and not is_converted(out) and (not out.is_dir() or any(out.iterdir())):
+        raise DataError(f"{out} exists and is not a converted graph; choose another folder")
+    for abandoned in _remains(out, "part"):
+        with suppress(Timeout, OSError), FileLock(abandoned / _LOCK, timeout=0):
+            shutil.rmtree(abandoned)
+    part, aside = (out.with_name(f".{out.name}.{uuid.uuid4().hex}.{kind}") for kind in ("part", "old"))
     part.mkdir()
     try:
-        yield part
+        with FileLock(part / _LOCK):
+            yield part
+        (part / _LOCK).unlink(missing_ok=True)
         if out.exists():
-            shutil.rmtree(out)
+            out.rename(aside)
         part.rename(out)
+        shutil.rmtree(aside, ignore_errors=True)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def _remains(out: Path, kind: str) -> list[Path]:
+    return sorted(out.parent.glob(f".{glob.escape(out.name)}.*.{kind}"))
 
 
 def save_converted(folder: Path, data: Data, sources: Sequence[Path]) -> None:
@@ -102,7 +124,7 @@ def _stamp_of(path: Path) -> dict[str, Any]:
 
 def _check(path: Path, stamp: dict[str, Any], complaint: str) -> None:
     """A file that has kept its size and time is taken for the same; others are read through."""
-    if not path.exists():
+    if not path.is_file():
         raise DataError(f"{path} is not there; {complaint}")
     status = path.stat()
     if (status.st_size, status.st_mtime_ns) == (stamp["bytes"], stamp["changed"]):
@@ -121,9 +143,12 @@ def _read_facts(folder: Path) -> dict[str, Any]:
         facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
         if facts["format"] != FORMAT:
             raise DataError(f"{folder} is of another version of h2hgcn (format {facts['format']}); {_AGAIN}")
-        if not {"arrays", "sources", "num_nodes"} <= facts.keys():
-            raise KeyError(FACTS)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        stamps = [*facts["arrays"].values(), *facts["sources"]]
+        if not facts["arrays"].keys() <= _ARRAYS or not all({"bytes", "changed", "sha256"} <= set(s) for s in stamps):
+            raise KeyError("arrays")
+        if not isinstance(facts["num_nodes"], int) or not all(isinstance(s["path"], str) for s in facts["sources"]):
+            raise TypeError("sources")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{folder / FACTS} is damaged ({error!r}); {_AGAIN}") from None
     return facts
 

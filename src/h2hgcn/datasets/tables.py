@@ -1,6 +1,7 @@
 """Tables of edges or nodes in delimited text and Parquet files: one reader, whole or in batches."""
 
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,6 +31,11 @@ BLOCK_BYTES, BLOCK_ROWS = 1 << 24, 1 << 18
 
 # The delimiter and the header are guessed from so many records, which are read in blocks of so many bytes.
 _HEAD_RECORDS, _HEAD_BYTES = 50, 1 << 16
+
+# A small file can claim much: a long line, many columns, many rows, text that was compressed a thousandfold.
+LIMITS_VARIABLE = "H2HGCN_LIMITS"
+_LINE_BYTES, _COLUMNS, _ROWS, _UNPACKED_BYTES = 1 << 24, 100_000, 10_000_000, 1 << 27
+_ROWS_PER_BYTE, _UNPACKED_PER_BYTE = 100, 50
 
 # A quoted field over several lines that is longer was never closed.
 _LONGEST_RECORD = 1 << 17
@@ -141,7 +147,7 @@ class Table:
 
     def values(self, column: int) -> list[Any]:
         """All values of a column."""
-        return [value for batch in self.batches() for value in batch.rows.column(column).to_pylist()]
+        return [value for batch in self.batches() for value in batch.column(column).plain_values()]
 
     def is_empty(self, column: int) -> bool:
         """Whether a column has no values, as behind a delimiter at the end of each line."""
@@ -279,6 +285,16 @@ class Column:
         self._refuse_gaps(~np.isfinite(numbers), remedy)
         return numbers
 
+    def plain_values(self) -> list[Any]:
+        """Texts, numbers and truth values, None where there is none; dates and times are texts."""
+        values = self._plain()
+        kind = values.type
+        if pa.types.is_temporal(kind):
+            values = values.cast(pa.int64() if pa.types.is_duration(kind) else pa.string())
+        elif not (is_text(kind) or _is_numeric(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+            raise DataError(f"{self.where(0)}: {self.called} is of type {kind}; it takes integers or texts")
+        return values.to_pylist()
+
     def is_empty(self) -> bool:
         if is_text(self.values.type):
             return bool(pc.all(_is_gap(self._plain())).as_py())
@@ -384,6 +400,34 @@ def id_column(columns: Sequence[str], id_names: frozenset[str] = ID_NAMES) -> in
     return next((k for k, name in enumerate(columns) if name.lower() in id_names), 0)
 
 
+def check_limit(count: int, limit: float, claim: str) -> None:
+    """Raises if ``count`` exceeds a limit that keeps memory in proportion to a file; ``claim`` says what has it."""
+    try:
+        factor = float(os.environ.get(LIMITS_VARIABLE) or 1)
+    except ValueError:
+        raise DataError(f"{LIMITS_VARIABLE}={os.environ[LIMITS_VARIABLE]!r} is not a number; set it to 10") from None
+    if count > limit * factor:
+        raise DataError(
+            f"{claim} ({count:,}, but the limit is {limit * factor:,.0f}); fix it, or set "
+            f"{LIMITS_VARIABLE}={max(2 * factor, 10):g} in the environment to multiply all limits"
+        )
+
+
+def check_unpacked(path: Path, size: int) -> None:
+    """Raises if a compressed file unpacks to far more bytes than it has."""
+    if size > _UNPACKED_BYTES:
+        limit = max(_UNPACKED_BYTES, _UNPACKED_PER_BYTE * path.stat().st_size)
+        check_limit(size, limit, f"{path} unpacks to too many bytes")
+
+
+def local_path(given: str | os.PathLike[str]) -> Path:
+    """A path with ``~`` resolved."""
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:
+        raise DataError(f"{given} names a home folder that does not exist; write the whole path") from None
+
+
 def shown(value: Any) -> str:
     """An id as a person wrote it, with quotes if it is text."""
     return repr(value.item() if isinstance(value, np.generic) else value)
@@ -416,14 +460,18 @@ def _open_parquet(path: Path, keep: bool) -> Table:
     def read() -> Iterator[pa.RecordBatch]:
         try:
             with pq.ParquetFile(path) as file:
-                yield from file.iter_batches(BLOCK_ROWS)
+                for rows in file.iter_batches(BLOCK_ROWS):
+                    rows.validate(full=True)  # Arrow trusts that texts are UTF-8
+                    yield rows
         except (pa.ArrowException, OSError) as error:
             raise _broken_parquet(path, error) from error
 
     try:
-        columns = column_names(pq.read_schema(path).names, path)
+        facts = pq.read_metadata(path)
+        columns = column_names(facts.schema.to_arrow_schema().names, path)
     except (pa.ArrowException, OSError) as error:
         raise _broken_parquet(path, error) from error
+    check_limit(facts.num_rows, max(_ROWS, _ROWS_PER_BYTE * path.stat().st_size), f"{path} claims too many rows")
     return Table(path, columns, read, lambda row: f"{path}, row {row + 1}", keep=keep)
 
 
@@ -457,6 +505,7 @@ class TextTable(Table):
             hint = f"has only lines that begin with {self._comment!r}" if self._comments else "is empty"
             advice = "; pass comment='none' (--comment none) if they are data" if self._comments else ""
             raise DataError(f"{path} {hint}{advice or '; put data into it, or name another file'}")
+        check_limit(len(head[0]), _COLUMNS, f"{path} has too many columns")
         has_header = _looks_like_header(head, known_names) if text.header is None else text.header
         names = head[0] if has_header else [f"column {number + 1}" for number in range(len(head[0]))]
         super().__init__(
@@ -481,7 +530,7 @@ class TextTable(Table):
         self._comments = 0
         header = self.has_header
         width = len(self.columns)
-        for line, text in _blocks(self._path, BLOCK_BYTES):
+        for line, text in text_blocks(self._path, BLOCK_BYTES):
             batch = None if records.is_open else self._parse_at_once(text, header)
             if batch is None:
                 fields: list[str] = []  # of all rows in one list: lists of lists keep the garbage collector busy
@@ -529,7 +578,7 @@ class TextTable(Table):
     def _head(self, delimiter: str) -> list[list[str]]:
         records = _Records(self._path, delimiter, self._skipped)
         rows: list[list[str]] = []
-        for line, text in _blocks(self._path, _HEAD_BYTES):
+        for line, text in text_blocks(self._path, _HEAD_BYTES):
             rows += [fields for _, fields in islice(records.feed(line, text), _HEAD_RECORDS - len(rows))]
             if len(rows) == _HEAD_RECORDS:
                 return rows
@@ -542,7 +591,7 @@ class TextTable(Table):
 
         What stands in quotes does not count, and a comma may be a decimal one between semicolons.
         """
-        _, head = next(_blocks(self._path, _HEAD_BYTES), (1, ""))
+        _, head = next(text_blocks(self._path, _HEAD_BYTES), (1, ""))
         bare = _QUOTED_FIELD.sub('"', self._skipped_lines.sub("", head))
         possible = [delimiter for delimiter in _DELIMITERS if delimiter in bare] or list(_DELIMITERS)
         rows = {delimiter: self._head(delimiter) for delimiter in possible}
@@ -557,7 +606,7 @@ class TextTable(Table):
     def _line_of(self, row: int) -> str:
         records = _Records(self._path, self.delimiter, self._skipped)
         wanted = row + self.has_header
-        for line, text in _blocks(self._path, BLOCK_BYTES):
+        for line, text in text_blocks(self._path, BLOCK_BYTES):
             found = next(islice(records.feed(line, text), wanted - records.count, None), None)
             if found is not None:
                 return f"{self._path}, line {found[0]}"
@@ -670,7 +719,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _blocks(path: Path, size: int) -> Iterator[tuple[int, str]]:
+def text_blocks(path: Path, size: int) -> Iterator[tuple[int, str]]:
     r"""A UTF-8 text in blocks of whole lines, each with the number of its first line. Every line end is ``\n``."""
     line = 1
     for content in _whole_lines(path, size):
@@ -692,11 +741,20 @@ def _blocks(path: Path, size: int) -> Iterator[tuple[int, str]]:
         line += text.count("\n")
 
 
+def open_bytes(path: Path) -> Any:
+    """A file to be read, unpacked if its name ends with ``.gz``."""
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
 def _whole_lines(path: Path, size: int) -> Iterator[bytes]:
     rest = b""
+    total = 0
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        with open_bytes(path) as file:
             while chunk := file.read(size):
+                total += len(chunk)
+                check_unpacked(path, total)
+                check_limit(len(rest), _LINE_BYTES, f"{path} has too long a line, in bytes")
                 content = rest + chunk
                 # a carriage return at the very end may belong to the line feed that follows
                 end = max(content.rfind(b"\n"), content.rfind(b"\r", 0, len(content) - 1)) + 1

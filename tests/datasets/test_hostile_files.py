@@ -1,0 +1,198 @@
+"""Files that are damaged, or claim more than they hold: an error that names the file, in little memory."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from h2hgcn.datasets import DataError, convert_graph, load_graph
+from h2hgcn.datasets.arrays import Arrays
+
+pytestmark = pytest.mark.filterwarnings("ignore::h2hgcn.datasets.DataWarning")
+
+HEADER = "%%MatrixMarket matrix "
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("coordinate pattern general\n3 3 1\n1 2 7\n", "line 3: 3 fields where an entry has 2"),
+        ("coordinate integer general\n3 3 1\n1 2 1.0\n", "'1.0' is not of type integer"),
+        ("coordinate real general\n3 3 1\n1 4 1\n", "'4' is not a whole number from 1 to 3"),
+        ("coordinate real general\n3 3 2\n1 2 1\n", "1 entries where its header says 2"),
+        ("coordinate real general\n3 x 2\n1 2 1\n", "line 2: the sizes"),
+        ("array real symmetric\n3 3\n1\n0\n", "2 values where its header says 6"),
+        ("array real general\n1000000000 1000000000\n1\n", "1 values"),
+        ("coordinate pattern general\n10000000 10000000 1\n1 2\n", "limit is 1,000,000.*H2HGCN_LIMITS"),
+        ("coordinate complex general\n2 2 1\n1 2 1 0\n", "complex"),
+        ("nonsense\n", "line 1"),
+    ],
+)
+def test_a_damaged_matrix_market_file_is_an_error(tmp_path, content, message):
+    path = tmp_path / "graph.mtx"
+    path.write_text(HEADER + content)
+    with pytest.raises(DataError, match=message):
+        load_graph(path)
+
+
+def test_a_blank_at_the_end_of_a_matrix_market_file_is_harmless(tmp_path):
+    path = tmp_path / "graph.mtx"
+    path.write_text(f"{HEADER}coordinate pattern general\n3 3 1\n1 2 ")
+    assert load_graph(path).edge_index.tolist() == [[0], [1]]
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+@pytest.mark.parametrize("form", ["array", "coordinate"])
+def test_matrix_market_files_hold_what_scipy_wrote(tmp_path, form, symmetry):
+    random = np.random.default_rng(0)
+    dense = random.integers(0, 3, (7, 7)) * (random.random((7, 7)) < 0.5)
+    dense = np.triu(dense, 1) + (np.triu(dense, 1).T if symmetry == "symmetric" else 0)
+    scipy.io.mmwrite(tmp_path / "a.mtx", dense if form == "array" else sp.coo_array(dense), symmetry=symmetry)
+    read, expected = load_graph(tmp_path / "a.mtx", weights=True), load_graph(sp.coo_array(dense), weights=True)
+    assert read.edge_index.tolist() == expected.edge_index.tolist()
+    assert read.edge_weight.tolist() == expected.edge_weight.tolist()
+    assert read.directed == expected.directed
+
+
+def write_edges(folder: Path) -> Path:
+    path = folder / "edges.csv"
+    path.write_text("source,target\n1,2\n2,3\n")
+    return path
+
+
+@pytest.mark.parametrize("values", [[datetime(2020, 1, 1)] * 3, pa.array([1] * 3, pa.timestamp("ns"))])
+def test_times_can_be_labels(tmp_path, values):
+    pq.write_table(pa.table({"id": [1, 2, 3], "label": values}), tmp_path / "labels.parquet")
+    assert load_graph(write_edges(tmp_path), labels=tmp_path / "labels.parquet").y.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("values", [[{"a": 1}] * 3, [[1]] * 3, [b"\xff"] * 3])
+def test_labels_of_other_types_name_their_column(tmp_path, values):
+    pq.write_table(pa.table({"id": [1, 2, 3], "label": values}), tmp_path / "labels.parquet")
+    with pytest.raises(DataError, match=r"labels\.parquet, row 1: column 'label' is of type"):
+        load_graph(write_edges(tmp_path), labels=tmp_path / "labels.parquet")
+
+
+def test_parquet_texts_that_are_not_utf_8_name_the_file(tmp_path):
+    offsets = pa.py_buffer(np.array([0, 1, 2], np.int32))
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"\xff\xfe")])
+    pq.write_table(pa.table({"a": texts, "b": texts}), tmp_path / "e.parquet")
+    with pytest.raises(DataError, match=r"e\.parquet.*UTF8"):
+        load_graph(tmp_path / "e.parquet")
+
+
+def test_float16_ids_are_integers(tmp_path):
+    table = pa.table({"a": np.array([1, 2], np.float16), "b": np.array([2, 3], np.float16)})
+    pq.write_table(table, tmp_path / "e.parquet")
+    assert load_graph(tmp_path / "e.parquet").node_ids.tolist() == [1, 2, 3]
+
+
+def test_an_unknown_home_folder_is_an_error():
+    with pytest.raises(DataError, match=r"~nosuchuser/e\.csv"):
+        load_graph("~nosuchuser/e.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("bomb.csv.gz", lambda: gzip.compress(b"1,2\n" * (40 << 20), 1), "unpacks to too many bytes"),
+        ("line.csv", lambda: b"1" * (40 << 20), "too long a line"),
+        ("columns.csv", lambda: b"1," * 200_000, "too many columns"),
+    ],
+)
+def test_memory_is_bounded_and_the_message_says_how_to_raise_it(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content())
+    with pytest.raises(DataError, match=rf"{message}.*limit is.*H2HGCN_LIMITS=10"):
+        load_graph(tmp_path / name)
+
+
+def test_compressed_arrays_are_bounded(tmp_path):
+    np.savez_compressed(tmp_path / "e.npz", edges=np.zeros((20_000_000, 2), np.int64))
+    with pytest.raises(DataError, match=r"e\.npz unpacks to too many bytes"):
+        load_graph(tmp_path / "e.npz")
+
+
+def test_a_parquet_file_of_few_bytes_cannot_claim_many_rows(tmp_path):
+    column = pa.DictionaryArray.from_arrays(np.zeros(11_000_000, np.int8), pa.array([1]))
+    pq.write_table(pa.table({"a": column, "b": column}), tmp_path / "e.parquet")
+    with pytest.raises(DataError, match=r"e\.parquet claims too many rows"):
+        load_graph(tmp_path / "e.parquet")
+
+
+def test_limits_can_be_raised(tmp_path, monkeypatch):
+    path = tmp_path / "graph.mtx"
+    path.write_text(f"{HEADER}coordinate pattern general\n1500000 1500000 1\n1 2\n")
+    monkeypatch.setenv("H2HGCN_LIMITS", "2")
+    assert load_graph(path).num_nodes == 1_500_000
+    monkeypatch.setenv("H2HGCN_LIMITS", "many")
+    with pytest.raises(DataError, match="'many' is not a number"):
+        load_graph(path)
+
+
+def converted(folder: Path) -> Path:
+    return convert_graph(write_edges(folder), folder / "graph")
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "[]", '{"format": 1}', "{"])
+def test_a_damaged_description_of_a_folder_is_an_error(tmp_path, content):
+    (converted(tmp_path) / "graph.json").write_text(content)
+    with pytest.raises(DataError, match="is damaged"):
+        load_graph(tmp_path / "graph")
+
+
+@pytest.mark.parametrize("part", ["sources", "arrays"])
+def test_a_folder_cannot_name_a_device(tmp_path, part):
+    facts = json.loads((converted(tmp_path) / "graph.json").read_text())
+    stamp = {"path": "/dev/zero", "bytes": 1, "changed": 1, "sha256": ""}
+    facts[part] = [stamp] if part == "sources" else {"/dev/zero": stamp}
+    (tmp_path / "graph" / "graph.json").write_text(json.dumps(facts))
+    if part == "sources":
+        assert load_graph(tmp_path / "graph").num_nodes == 3
+    else:
+        with pytest.raises(DataError, match="is damaged"):
+            load_graph(tmp_path / "graph")
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from h2hgcn.datasets.on_disk import new_folder
+at, out = sys.argv[1:]
+if at == "aside":  # between the two renames
+    rename = Path.rename
+    Path.rename = lambda path, other: os._exit(9) if str(path).endswith(".part") else rename(path, other)
+with new_folder(Path(out)) as part:
+    (part / "graph.json").write_text("{}")
+    if at == "part":
+        os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("at", ["part", "aside"])
+def test_what_a_killed_convert_left_is_cleaned_up(tmp_path, at):
+    before = (converted(tmp_path) / "graph.json").read_text()
+    ended = subprocess.run([sys.executable, "-c", KILLED, at, tmp_path / "graph"], env={**os.environ}, check=False)
+    assert ended.returncode == 9
+    assert len(list(tmp_path.iterdir())) > 2 or at == "aside"
+    kept = (tmp_path / "graph" if at == "part" else next(tmp_path.glob(".graph.*.old"))) / "graph.json"
+    assert kept.read_text() == before
+    with pytest.raises(DataError):  # whether the next one succeeds or not, the old folder is back
+        convert_graph(tmp_path / "missing.csv", tmp_path / "graph")
+    assert (tmp_path / "graph" / "graph.json").read_text() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "graph"]
+
+
+def test_arrays_are_allocated_before_they_are_mapped(tmp_path):
+    Arrays(tmp_path).empty("x", (1 << 20,), np.int64)
+    status = (tmp_path / "x.npy").stat()
+    assert status.st_blocks * 512 >= 8 << 20  # a sparse file would end the process when the disk is full
