@@ -86,19 +86,11 @@ class _PairDistances(torch.autograd.Function):
 
 def _check_rows(pairs: Tensor, size: int) -> None:
     """The loops do not check bounds."""
-    lowest, highest = _bounds(pairs.contiguous().numpy())
+    if not len(pairs):
+        return
+    lowest, highest = (int(bound) for bound in pairs.aminmax())
     if lowest < 0 or highest >= size:
         raise IndexError(f"pairs name the rows {lowest} to {highest}, but there are {size} points")
-
-
-@compiled
-def _bounds(pairs: Any) -> tuple[int, int]:
-    lowest, highest = 0, -1
-    for p in range(len(pairs)):
-        first, second = pairs[p, 0], pairs[p, 1]
-        lowest = min(lowest, first, second)
-        highest = max(highest, first, second)
-    return lowest, highest
 
 
 @compiled
