@@ -72,9 +72,9 @@ class _Compiled:
     def _make(self) -> Callable[..., Any]:
         njit = _numba().njit
         try:
-            return njit(cache=True, **self._options)(self._function)  # type: ignore[no-any-return]
+            return njit(cache=True, **self._options)(self._function)
         except RuntimeError:  # neither the package's folder nor the user's cache can be written
-            return njit(**self._options)(self._function)  # type: ignore[no-any-return]
+            return njit(**self._options)(self._function)
 
 
 @cache
