@@ -12,7 +12,6 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import rankdata
 
 from h2hgcn.embeddings.coordinates import check_coordinates, lorentz_tensor
 from h2hgcn.embeddings.disk import DiskProjection, different_links, project_to_disk
@@ -114,6 +113,8 @@ def faithfulness(points: Any, disk: Plane, space: str = "lorentz") -> Faithfulne
 
 def _rank_correlation(first: Plane, second: Plane) -> float:
     """Spearman's; 0 if all numbers of one are equal."""
+    from scipy.stats import rankdata  # here, since it takes a second to import
+
     x, y = (rankdata(numbers) - (len(numbers) + 1) / 2 for numbers in (first, second))
     length = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / length if length > 0 else 0.0
