@@ -67,3 +67,18 @@ def test_import_and_use_where_no_cache_can_be_written(tmp_path):
     )
     result = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert "torch.Size([2, 4])" in result.stdout, result.stderr
+
+
+def test_numba_is_imported_at_the_first_call_and_compilation_is_announced_once(tmp_path):
+    code = (
+        "import os, sys\n"
+        f"os.environ['NUMBA_CACHE_DIR'] = {str(tmp_path)!r}\n"
+        "from h2hgcn.jit import on_compilation, random_state\n"
+        "assert 'numba' not in sys.modules and 'torch' not in sys.modules\n"
+        "on_compilation(lambda: print('compiling'))\n"
+        "random_state(1, 2)\n"
+        "random_state(1, 2, 3)\n"
+    )
+    for said in ("compiling\n", ""):  # the second time the code is on disk
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert result.stdout == said

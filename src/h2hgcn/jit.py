@@ -1,14 +1,14 @@
 """Numba: compiled loops over rows on PyTorch's number of threads, and random numbers for them."""
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache, update_wrapper
 from itertools import pairwise
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
-import torch
 
 # Below this many numbers a thread costs more than it saves.
 _GRAIN = 1 << 16
@@ -24,7 +24,7 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 def compiled(function: Loop) -> Loop:
     """Compiles a loop when it is first called, and keeps the code on disk where it can."""
-    return _compiled(function, {})
+    return _Compiled(function, {})  # type: ignore[return-value]
 
 
 def inlined(function: Loop) -> Loop:
@@ -34,19 +34,72 @@ def inlined(function: Loop) -> Loop:
     round differently; and which of the two is called depends on whether the caller has just been compiled or was read
     from disk. So a run would not end as it did the first time.
     """
-    return _compiled(function, {"forceinline": True})
+    return _Compiled(function, {"forceinline": True})  # type: ignore[return-value]
 
 
-def _compiled(function: Loop, more: dict[str, Any]) -> Loop:
-    options = {"nogil": True, "error_model": "numpy", "fastmath": _FASTMATH, **more}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache can be written
-        return numba.njit(**options)(function)
+def on_compilation(notify: Callable[[], None]) -> None:
+    """Calls ``notify`` when code has to be compiled that is not on disk yet, once in this process."""
+    _listeners.append(notify)
+
+
+_listeners: list[Callable[[], None]] = []
+_lock = threading.RLock()
+
+
+class _Compiled:
+    """Numba's function, made at the first call: to import Numba takes half a second."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self._function = function
+        self._options = {"nogil": True, "error_model": "numpy", "fastmath": _FASTMATH, **options}
+        self._made: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.made()(*arguments)
+
+    def made(self) -> Callable[..., Any]:
+        with _lock:
+            if self._made is None:
+                self._made = self._make()
+                # Numba looks for what a loop calls among the globals of its module, and so do later calls
+                names = self._function.__globals__
+                for name, value in list(names.items()):
+                    if isinstance(value, _Compiled):
+                        names[name] = value.made()
+            return self._made
+
+    def _make(self) -> Callable[..., Any]:
+        njit = _numba().njit
+        try:
+            return njit(cache=True, **self._options)(self._function)
+        except RuntimeError:  # neither the package's folder nor the user's cache can be written
+            return njit(**self._options)(self._function)
+
+
+@cache
+def _numba() -> Any:
+    import numba
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc]  # Numba is not annotated
+        """Numba calls it when it compiles, but not when it reads code from disk."""
+
+        def on_start(self, event: Any) -> None:
+            while _listeners:
+                _listeners.pop()()
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Listener())
+    return numba
 
 
 def run_on_rows(loop: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> None:
     """Calls ``loop(first, last, *arguments)`` for all rows of an array of this shape."""
+    import torch  # here, so that NumPy's users do not wait for it
+
     rows, width = shape
     threads = min(torch.get_num_threads(), max(rows * width // _GRAIN, 1), max(rows, 1))
     if threads == 1:

@@ -11,6 +11,15 @@ from torch.autograd import gradcheck, gradgradcheck
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import max_radius
 
+
+@pytest.fixture(scope="module", params=["reference", "kernel"], autouse=True)
+def way(request):
+    """Both ways to measure distances, whatever the number of points."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lorentz, "_FEW_NUMBERS", -1 if request.param == "kernel" else math.inf)
+        yield request.param
+
+
 PAIRS = [
     (r, d, kind) for r in (1, 2, 5, 7, 9, 12) for d in (0.1, 1.0, 3.0, 10.0) for kind in ("angle", "radius", "both")
 ]

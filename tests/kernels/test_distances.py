@@ -9,7 +9,7 @@ from samples import dtypes, generator, random_points, seeds
 from torch.autograd import gradcheck, gradgradcheck
 
 from h2hgcn.geometry import lorentz
-from h2hgcn.kernels.distances import pairwise_distance, squared_distance, squared_distances_of_rows
+from h2hgcn.kernels.distances import distance_of_pairs, pairwise_distance, squared_distances_of_rows
 
 # A node with itself, two equal points, the origin, both directions, and a pair twice.
 PAIRS = torch.tensor([[0, 0], [0, 1], [2, 3], [3, 2], [4, 5], [4, 5], [5, 6], [6, 7]])
@@ -92,11 +92,14 @@ def test_the_number_of_threads_changes_nothing(dtype):
 
 def test_two_sets_of_points(dtype):
     x, y = (random_points(9, 4, 3.0, seed, dtype).requires_grad_() for seed in (1, 2))
-    found, expected = squared_distance(x, y), lorentz.squared_distance(x, y)
+    found, expected = distance_of_pairs(x, y, squared=True), lorentz.composed_distance(x, y, squared=True)
     torch.testing.assert_close(found, expected)
     for ours, theirs in zip(*(torch.autograd.grad(square.sum(), (x, y)) for square in (found, expected)), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(squared_distance(x[:, None], y[None]), lorentz.squared_distance(x[:, None], y[None]))
+    all_pairs = x[:, None], y[None]
+    torch.testing.assert_close(
+        distance_of_pairs(*all_pairs, squared=True), lorentz.composed_distance(*all_pairs, squared=True)
+    )
 
 
 def from_space(*space):

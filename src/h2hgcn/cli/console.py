@@ -45,7 +45,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def starting() -> Status:
-    """Shown on a terminal while PyTorch is imported, which takes seconds."""
+    """Shown on a terminal while PyTorch is imported, which takes seconds; later, a line if loops are compiled."""
+    from h2hgcn.jit import on_compilation
+
+    on_compilation(lambda: say("note", "cyan", "Compiling kernels, once for this machine ..."))
     return stderr.status("starting")
 
 

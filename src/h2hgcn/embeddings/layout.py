@@ -12,7 +12,6 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import rankdata
 
 from h2hgcn.embeddings.coordinates import check_coordinates, lorentz_tensor
 from h2hgcn.embeddings.disk import DiskProjection, different_links, project_to_disk
@@ -114,6 +113,8 @@ def faithfulness(points: Any, disk: Plane, space: str = "lorentz") -> Faithfulne
 
 def _rank_correlation(first: Plane, second: Plane) -> float:
     """Spearman's; 0 if all numbers of one are equal."""
+    from scipy.stats import rankdata  # here, since it takes a second to import
+
     x, y = (rankdata(numbers) - (len(numbers) + 1) / 2 for numbers in (first, second))
     length = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / length if length > 0 else 0.0
@@ -257,8 +258,11 @@ def _roots(
 def _descend(starts: Any, neighbors: Any, roots: Any) -> Any:
     """Nodes breadth first, and the parent of each; -1 for a root."""
     count = len(starts) - 1
-    order, parent = np.empty(count, np.int64), np.full(count, -1, np.int64)
-    order[: len(roots)] = roots
+    order, parent = np.empty(count, np.int64), np.empty(count, np.int64)
+    for place in range(count):  # loops compile in a tenth of the time that assignments to slices take
+        parent[place] = -1
+    for place in range(len(roots)):
+        order[place] = roots[place]
     found = len(roots)
     for place in range(count):
         if place >= found:
@@ -276,8 +280,10 @@ def _descend(starts: Any, neighbors: Any, roots: Any) -> Any:
 @compiled
 def _center(starts: Any, neighbors: Any, node: int) -> int:
     """The middle of a longest path of the tree that a node is in."""
+    root = np.empty(1, np.int64)
     for _ in range(2):
-        order, parent = _descend(starts, neighbors, np.array([node]))
+        root[0] = node
+        order, parent = _descend(starts, neighbors, root)
         node = order[-1]
     path = 0
     end = node
@@ -294,13 +300,17 @@ def _sectors(starts: Any, neighbors: Any, roots: Any) -> Any:
     order, parent = _descend(starts, neighbors, roots)
     count = len(order)
     depth, leaves = np.zeros(count), np.zeros(count)
+    deepest = 1.0
     for node in order:
         depth[node] = depth[parent[node]] + 1 if parent[node] >= 0 else min(len(roots) - 1, 1)
+        deepest = max(deepest, depth[node])
     for node in order[::-1]:
         leaves[node] = max(leaves[node], 1.0)
         if parent[node] >= 0:
             leaves[parent[node]] += leaves[node]
-    total = leaves[roots].sum()
+    total = 0.0
+    for root in roots:
+        total += leaves[root]
     radius = min(max(np.log(total / np.pi), _LEAST_RADIUS), _MOST_RADIUS)
     free, disk = np.zeros(count), np.empty((count, 2))
     taken = 0.0
@@ -312,6 +322,6 @@ def _sectors(starts: Any, neighbors: Any, roots: Any) -> Any:
         else:
             taken += width
         free[node] = begin
-        away = np.tanh(radius * depth[node] / max(depth.max(), 1.0) / 2)
+        away = np.tanh(radius * depth[node] / deepest / 2)
         disk[node, 0], disk[node, 1] = away * np.cos(begin + width / 2), away * np.sin(begin + width / 2)
     return disk

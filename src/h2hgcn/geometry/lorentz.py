@@ -21,6 +21,9 @@ from h2hgcn.geometry.numerics import (
     wide,
 )
 
+# Up to here, distances take less than a millisecond without a kernel.
+_FEW_NUMBERS = 1 << 15
+
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
     """Lorentz inner product ``-x₀y₀ + Σ xᵢyᵢ`` over the last axis (Dai et al. 2021, Eq. 1), taken as it stands."""
@@ -35,14 +38,33 @@ def distance(x: Tensor, y: Tensor) -> Tensor:
     At equal points the value is 0 and the gradient is 0; elsewhere the gradient is that of ``arcosh(-<x, y>)`` with
     time a function of space, so it flows to the space coordinates alone.
     """
-    chord = squared_chord(x, y).squeeze(-1)
-    return (safe_sqrt(chord) * asinhc(chord / 4)).to(torch.promote_types(x.dtype, y.dtype))
+    return _distance(x, y, squared=False)
 
 
 def squared_distance(x: Tensor, y: Tensor) -> Tensor:
     """Square of ``distance``, smooth everywhere, equal points included."""
+    return _distance(x, y, squared=True)
+
+
+def _distance(x: Tensor, y: Tensor, squared: bool) -> Tensor:
+    """By the CPU's kernel, if there are enough points to make up for compiling it."""
+    if not torch.compiler.is_compiling() and x.numel() + y.numel() > _FEW_NUMBERS:
+        from h2hgcn.kernels.distances import (
+            distance_of_pairs,
+            takes_pairs,
+        )  # here, since kernels are built on this file
+
+        if takes_pairs(x, y):
+            return distance_of_pairs(x, y, squared)
+    return composed_distance(x, y, squared)
+
+
+def composed_distance(x: Tensor, y: Tensor, squared: bool) -> Tensor:
+    """``distance`` or its square by PyTorch's operations, on any device and under any transform."""
     chord = squared_chord(x, y).squeeze(-1)
-    return (chord * asinhc(chord / 4).square()).to(torch.promote_types(x.dtype, y.dtype))
+    stretch = asinhc(chord / 4)
+    distance = chord * stretch.square() if squared else safe_sqrt(chord) * stretch
+    return distance.to(torch.promote_types(x.dtype, y.dtype))
 
 
 def squared_chord(x: Tensor, y: Tensor) -> Tensor:

@@ -166,8 +166,7 @@ def _activate(
     dim = rotated.shape[1]
     slope = rotated.dtype.type(negative_slope)
     zero = slope * 0
-    time, above, below = (np.empty(_BLOCK, rotated.dtype), np.empty(_BLOCK, rotated.dtype),
-                          np.empty(_BLOCK, rotated.dtype))  # fmt: skip
+    time, above, below = np.empty((3, _BLOCK), rotated.dtype)
     for start in range(first, last, _BLOCK):
         end = min(start + _BLOCK, last)
         for i in range(start, end):

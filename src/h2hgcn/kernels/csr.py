@@ -51,14 +51,10 @@ def transpose_pattern(crow: Tensor, col: Tensor, num_columns: int | None = None)
     return transpose_crow, transpose_col, entries
 
 
-@compiled
 def _counted(num_columns: int, col: Any) -> Any:
     """Row pointers of the transpose."""
     pointers = np.zeros(num_columns + 1, np.int32)
-    for entry in range(len(col)):
-        pointers[col[entry] + 1] += 1
-    for row in range(num_columns):
-        pointers[row + 1] += pointers[row]
+    np.cumsum(np.bincount(col, minlength=num_columns), out=pointers[1:])
     return pointers
 
 
@@ -97,37 +93,12 @@ def _add_rows(first: int, last: int, crow: Any, values: Any, sums: Any) -> None:
 
 def divided_by_row_sums(crow: Tensor, values: Tensor) -> Tensor:
     """The entries of each row divided by their sum."""
-    if values.requires_grad or not use_kernel(values):
-        return values / torch.repeat_interleave(row_sums(crow, values), crow.diff(), output_size=len(values))
-    values = values.clone()
-    run_on_rows(_divide_rows, (len(crow) - 1, 1 + len(values) // max(len(crow) - 1, 1)), crow.numpy(), values.numpy())
-    return values
+    return values / torch.repeat_interleave(row_sums(crow, values), crow.diff(), output_size=len(values))
 
 
 def scaled_columns(col: Tensor, scale: Tensor, values: Tensor) -> Tensor:
     """The entries times a number of their column."""
-    if values.requires_grad or not use_kernel(values):
-        return values * scale[col]
-    values = values.clone()
-    run_on_rows(_scale_columns, (len(col), 1), col.numpy(), scale.numpy(), values.numpy())
-    return values
-
-
-@compiled
-def _scale_columns(first: int, last: int, col: Any, scale: Any, values: Any) -> None:
-    for entry in range(first, last):
-        values[entry] *= scale[col[entry]]
-
-
-@compiled
-def _divide_rows(first: int, last: int, crow: Any, values: Any) -> None:
-    for i in range(first, last):
-        row = values[crow[i] : crow[i + 1]]
-        total = 0.0
-        for entry in range(len(row)):
-            total += np.float64(row[entry])
-        for entry in range(len(row)):
-            row[entry] /= total
+    return values * scale.index_select(0, col)
 
 
 # An operator of its own, so that torch.compile, which does not know CSR tensors, sees plain ones.
@@ -232,7 +203,7 @@ def sorted_entries(rows: Tensor, columns: Tensor, weights: Tensor, size: int) ->
     if weights.requires_grad or not use_kernel(weights):
         return _by_sorting(rows, columns, weights, size)
     row, column, weight = (part.contiguous().numpy() for part in (rows, columns, weights))
-    crow, col, sums = _arranged(row, column, weight, size)
+    crow, col, sums = _count_entries(row, column, weight, size)
     if len(col) > _MOST:
         raise ValueError(f"the graph has {len(col):,} entries, self-loops included; there may be {_MOST:,}")
     return torch.from_numpy(crow.astype(np.int32)), torch.from_numpy(col), torch.from_numpy(sums)
@@ -251,65 +222,6 @@ def _by_sorting(rows: Tensor, columns: Tensor, weights: Tensor, size: int) -> tu
 
 
 @compiled
-def _arranged(rows: Any, columns: Any, weights: Any, size: int) -> Any:
-    if _are_sorted(rows, columns):
-        return _with_loops(rows, columns, weights, size)
-    if _are_sorted(columns, rows):  # as in PyG, whose edges are sorted by where they come from
-        return _transposed(*_with_loops(columns, rows, weights, size))
-    return _count_entries(rows, columns, weights, size)
-
-
-@inlined
-def _are_sorted(rows: Any, columns: Any) -> Any:
-    """Whether entries come by rows, in each by columns, none of them twice."""
-    for entry in range(1, len(rows)):
-        step = rows[entry] - rows[entry - 1]
-        if step < 0 or (step == 0 and columns[entry] <= columns[entry - 1]):
-            return False
-    return True
-
-
-@inlined
-def _transposed(crow: Any, col: Any, values: Any) -> Any:
-    pointers, columns, moved = np.zeros_like(crow), np.empty_like(col), np.empty_like(values)
-    for entry in range(len(col)):
-        pointers[col[entry] + 1] += 1
-    for row in range(len(crow) - 1):
-        pointers[row + 1] += pointers[row]
-    free = pointers[:-1].copy()
-    for row in range(len(crow) - 1):
-        for entry in range(crow[row], crow[row + 1]):
-            place = free[col[entry]]
-            columns[place], moved[place] = row, values[entry]
-            free[col[entry]] = place + 1
-    return pointers, columns, moved
-
-
-@inlined
-def _with_loops(rows: Any, columns: Any, weights: Any, size: int) -> Any:
-    """For entries that are sorted, each once."""
-    most = len(rows) + size
-    crow, col, sums = np.zeros(size + 1, np.int64), np.empty(most, np.int32), np.empty(most, weights.dtype)
-    entry = kept = 0
-    for row in range(size):
-        needs_loop = True
-        while entry < len(rows) and rows[entry] == row:
-            if needs_loop and columns[entry] >= row:
-                needs_loop = False
-                if columns[entry] > row:
-                    col[kept], sums[kept] = row, 1.0
-                    kept += 1
-            col[kept], sums[kept] = columns[entry], weights[entry]
-            kept += 1
-            entry += 1
-        if needs_loop:
-            col[kept], sums[kept] = row, 1.0
-            kept += 1
-        crow[row + 1] = kept
-    return crow, col[:kept], sums[:kept]
-
-
-@inlined
 def _count_entries(rows: Any, columns: Any, weights: Any, size: int) -> Any:
     has_loop = np.zeros(size, np.bool_)
     starts, crow = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)

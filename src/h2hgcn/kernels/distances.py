@@ -15,11 +15,19 @@ from h2hgcn.kernels import second_gradients, use_kernel
 _PAIRS = 1 << 15
 
 
-def squared_distance(x: Tensor, y: Tensor) -> Tensor:
-    """``lorentz.squared_distance``; of two sets of as many points ``(k, dim + 1)`` by the kernel."""
-    if x.dim() != 2 or x.shape != y.shape or x.dtype != y.dtype or not use_kernel(x, y):
-        return lorentz.squared_distance(x, y)
-    return squared_distances_of_rows(torch.cat([x, y]), torch.arange(2 * len(x)).view(2, -1).T)
+def takes_pairs(x: Tensor, y: Tensor) -> bool:
+    """Whether ``distance_of_pairs`` can measure these points."""
+    return x.dtype == y.dtype and min(x.dim(), y.dim()) > 0 and use_kernel(x, y)
+
+
+def distance_of_pairs(x: Tensor, y: Tensor, squared: bool) -> Tensor:
+    """``lorentz.distance``, or its square, of points ``(..., dim + 1)`` that broadcast."""
+    lorentz.check_pair(x, y)
+    shape = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    points = torch.cat([x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])])
+    rows = torch.arange(len(points)).split([x.shape[:-1].numel(), y.shape[:-1].numel()])
+    sides = (row.view(side.shape[:-1]).expand(shape).reshape(-1) for row, side in zip(rows, (x, y), strict=True))
+    return _distances_of_rows(points, torch.stack(list(sides), dim=1), squared).view(shape)
 
 
 def squared_distances_of_rows(points: Tensor, pairs: Tensor) -> Tensor:
@@ -28,30 +36,36 @@ def squared_distances_of_rows(points: Tensor, pairs: Tensor) -> Tensor:
     The kernel reads the two rows of a pair where they lie, and adds their gradients where they belong: gathered copies
     would cost more than the geometry.
     """
-    if not use_kernel(points):
-        return _gathered(points, pairs)
+    return _distances_of_rows(points, pairs, squared=True) if use_kernel(points) else _gathered(points, pairs, True)
+
+
+def _distances_of_rows(points: Tensor, pairs: Tensor, squared: bool) -> Tensor:
     if not torch.is_grad_enabled():
         if 2 * len(pairs) < len(points):  # times of a few points instead of all
             _check_rows(pairs, len(points))
             points = points.index_select(0, pairs.reshape(-1))
             pairs = torch.arange(len(points)).view(-1, 2)
-        return _measured_pairs(points, pairs, differentiated=False)[1]
-    distances: Tensor = _PairDistances.apply(points, pairs)  # type: ignore[no-untyped-call]
+        return _measured_pairs(points, pairs, squared, differentiated=False)[1]
+    distances: Tensor = _PairDistances.apply(points, pairs, squared)  # type: ignore[no-untyped-call]
     return distances
 
 
-def _gathered(points: Tensor, pairs: Tensor) -> Tensor:
+def _gathered(points: Tensor, pairs: Tensor, squared: bool) -> Tensor:
     first, second = pairs.unbind(1)
-    return lorentz.squared_distance(points.index_select(0, first), points.index_select(0, second))
+    return lorentz.composed_distance(points.index_select(0, first), points.index_select(0, second), squared)
 
 
-def _measured_pairs(points: Tensor, pairs: Tensor, differentiated: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Times of all points, in float64; squared distances of pairs; and ``2 distance / sinh(distance)`` if wanted."""
+def _measured_pairs(
+    points: Tensor, pairs: Tensor, squared: bool, differentiated: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Times of all points, in float64; distances of pairs, or their squares; and twice the slopes of these in the
+    chord if wanted: ``2 distance / sinh(distance)`` of squares, else ``1 / sinh(distance)``, 0 at 0.
+    """
     _check_rows(pairs, len(points))
     rows, ends = points.detach().contiguous().numpy(), pairs.contiguous().numpy()
     times = torch.empty(len(rows), dtype=torch.float64)
     run_on_rows(_times, rows.shape, rows, times.numpy())
-    square = points.new_empty(len(ends))
+    measured = points.new_empty(len(ends))
     stretch = points.new_empty(len(ends) if differentiated else 0)
     block = _PAIRS * torch.get_num_threads()
     for first in range(0, len(ends), block):
@@ -61,44 +75,38 @@ def _measured_pairs(points: Tensor, pairs: Tensor, differentiated: bool) -> tupl
         sinh = torch.addcmul(chord, chord, chord, value=0.25).sqrt_()
         distance = torch.add(sinh, chord, alpha=0.5).log1p_()
         if differentiated:
-            stretch[part] = sinh.clamp_min_(torch.finfo(sinh.dtype).tiny).reciprocal_().mul_(2).mul_(distance)
-        square[part] = distance.square_()
-    return times, square, stretch
+            slope = 2 * distance if squared else (sinh > 0).to(sinh.dtype)
+            stretch[part] = sinh.clamp_min_(torch.finfo(sinh.dtype).tiny).reciprocal_().mul_(slope)
+        measured[part] = distance.square_() if squared else distance
+    return times, measured, stretch
 
 
 class _PairDistances(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, points: Tensor, pairs: Tensor) -> Tensor:
-        times, square, stretch = _measured_pairs(points, pairs, differentiated=True)
+    def forward(ctx: Any, points: Tensor, pairs: Tensor, squared: bool) -> Tensor:
+        times, measured, stretch = _measured_pairs(points, pairs, squared, differentiated=True)
+        ctx.squared = squared
         ctx.save_for_backward(points, pairs, times, stretch)
-        return square
+        return measured
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         points, pairs, times, stretch = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return second_gradients(lambda x: _gathered(x, pairs), (points,), grad)[0], None
+            return second_gradients(lambda x: _gathered(x, pairs, ctx.squared), (points,), grad)[0], None, None
         gradient = torch.zeros_like(points, memory_format=torch.contiguous_format)
         arrays = (points.detach().contiguous(), pairs.contiguous(), times, stretch, grad.contiguous(), gradient)
         run_on_rows(_add_gradients, points.shape, *(x.numpy() for x in arrays))
-        return gradient, None
+        return gradient, None, None
 
 
 def _check_rows(pairs: Tensor, size: int) -> None:
     """The loops do not check bounds."""
-    lowest, highest = _bounds(pairs.contiguous().numpy())
+    if not len(pairs):
+        return
+    lowest, highest = (int(bound) for bound in pairs.aminmax())
     if lowest < 0 or highest >= size:
         raise IndexError(f"pairs name the rows {lowest} to {highest}, but there are {size} points")
-
-
-@compiled
-def _bounds(pairs: Any) -> tuple[int, int]:
-    lowest, highest = 0, -1
-    for p in range(len(pairs)):
-        first, second = pairs[p, 0], pairs[p, 1]
-        lowest = min(lowest, first, second)
-        highest = max(highest, first, second)
-    return lowest, highest
 
 
 @compiled

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import global_mean_pool
 
+from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import MAX_LOG_TEMPERATURE
 from h2hgcn.graph.adjacency import holds_integers
 from h2hgcn.kernels.convolution import exp_origin
-from h2hgcn.kernels.distances import pairwise_distance, squared_distance
+from h2hgcn.kernels.distances import pairwise_distance
 from h2hgcn.layers.h2h_conv import check_width
 
 
@@ -30,7 +31,7 @@ class FermiDiracDecoder(nn.Module):
         r: float = 2.0,
         t: float = 1.0,
         learnable: bool = False,
-        squared_distance: Callable[[Tensor, Tensor], Tensor] = squared_distance,
+        squared_distance: Callable[[Tensor, Tensor], Tensor] = lorentz.squared_distance,
     ) -> None:
         super().__init__()
         if not (math.isfinite(r) and math.isfinite(t) and t > 0):

@@ -10,7 +10,6 @@ from torch_geometric.nn import global_mean_pool
 
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.kernels import distances
 from h2hgcn.kernels.convolution import exp_origin
 
 Space = Literal["lorentz", "ball", "euclidean"]
@@ -26,7 +25,7 @@ def check_space(space: str) -> Space:
 
 def squared_distance(space: Space) -> Callable[[Tensor, Tensor], Tensor]:
     """The squared distance of two sets of points of a space."""
-    return {"lorentz": distances.squared_distance, "ball": _ball, "euclidean": _euclidean}[space]
+    return {"lorentz": lorentz.squared_distance, "ball": _ball, "euclidean": _euclidean}[space]
 
 
 def as_lorentz(points: Tensor, space: Space) -> Tensor:
@@ -50,7 +49,7 @@ def mean_points(points: Tensor, group: Tensor, num_groups: int, space: Space) ->
 
 
 def _ball(x: Tensor, y: Tensor) -> Tensor:
-    return distances.squared_distance(poincare.to_lorentz(x), poincare.to_lorentz(y))
+    return lorentz.squared_distance(poincare.to_lorentz(x), poincare.to_lorentz(y))
 
 
 def _euclidean(x: Tensor, y: Tensor) -> Tensor:

@@ -136,7 +136,8 @@ def shared_neighbors(graph: sp.csr_array, weights: NDArray[np.float64], pairs: P
     scores = np.zeros((len(pairs), weights.shape[1]))
     width = max(1, graph.nnz // max(graph.shape[0], 1))
     starts, neighbors = graph.indptr.astype(np.int64), graph.indices.astype(np.int32, copy=False)
-    run_on_rows(_sum_shared, (len(pairs), width), starts, neighbors, weights, np.ascontiguousarray(pairs), scores)
+    weights, pairs = np.ascontiguousarray(weights), np.ascontiguousarray(pairs)
+    run_on_rows(_sum_shared, (len(pairs), width), starts, neighbors, weights, pairs, scores)
     return scores
 
 
