@@ -45,7 +45,7 @@ def test_a_graph_is_learnt_as_on_the_cpu(task, settings, features, model, on_dev
     assert len(run.embeddings) == data.num_nodes
     if task.name == "lp":
         assert len(run.recommend(node=7, k=3)) == len(loaded.recommend(node=7, k=3)) == 3
-        assert len(run.recommend(top=5)) == 5
+        assert len(run.recommend_top(5)) == 5
 
 
 def test_graphs_are_learnt(on_device, tmp_path):
