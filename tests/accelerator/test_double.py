@@ -21,7 +21,7 @@ import torch
 )
 def test_it_refuses_tensors_of_the_cpu(mix, device):
     host = torch.ones(3, 4)
-    with pytest.raises(RuntimeError, match="same device|on the same|same dev|on cpu"):
+    with pytest.raises(RuntimeError, match=r"same device|on cpu"):
         mix(host.to(device), host)
 
 

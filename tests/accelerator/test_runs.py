@@ -10,6 +10,9 @@ from runs import SMALL, TASKS, small_data
 
 from h2hgcn.models import H2HGCN
 from h2hgcn.training import TrainingSettings, fit, load_run
+from h2hgcn.training.building import build_model
+from h2hgcn.training.loop import run_epoch
+from h2hgcn.training.optimizers import build_optimizer_of
 
 FULL = TrainingSettings(epochs=2, batch_size="full")
 SAMPLED = TrainingSettings(epochs=2, batch_size=32, fanout="3,2", workers=1)
@@ -30,7 +33,7 @@ def data_for(task, features="dense"):
 @pytest.mark.parametrize("features", ["dense", "sparse"])
 @pytest.mark.parametrize("settings", [FULL, SAMPLED], ids=["full", "sampled"])
 @pytest.mark.parametrize("task", ["lp", "nc"])
-def test_a_graph_is_learnt_as_on_the_cpu(task, settings, features, model, on_device, monkeypatch, tmp_path):
+def test_a_graph_is_learnt_as_on_the_cpu(task, settings, features, model, on_device, tmp_path):
     task = replace(TASKS[task], scaling="raw")
     data = data_for(task.name, features)
     run = fit(task, data, MODELS[model], settings=settings, folder=tmp_path / "run")
@@ -62,3 +65,16 @@ def test_data_may_come_on_the_device(task, on_device, tmp_path):
     run = fit(TASKS[task], data.to(on_device), SMALL, settings=FULL, folder=tmp_path / "run")
     same = fit(TASKS[task], data_for(task), SMALL, settings=FULL)
     assert run.metrics["test"] == pytest.approx(same.metrics["test"], abs=1e-6)
+
+
+@pytest.mark.parametrize("task", ["lp", "nc"])
+def test_a_step_waits_for_the_device_no_more_often_than_it_did(task, on_device, host_syncs):
+    problem = TASKS[task].bind(data_for(task))
+    model = build_model(SMALL, problem, FULL, 0).to(on_device)
+    problem.to(on_device)
+    optimizer = build_optimizer_of(model, FULL)
+    for _ in range(2):  # caches are filled in the first
+        batches = list(problem.batches(np.random.RandomState(0)))
+        with host_syncs() as syncs:
+            run_epoch(problem, model, optimizer, FULL, batches)
+    assert len(syncs.found) <= 6, str(syncs)  # 2 are wanted
