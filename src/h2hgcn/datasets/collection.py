@@ -1,5 +1,6 @@
 """Collections of labeled graphs: flat arrays, or a list of graphs in memory."""
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from typing import Any, overload
@@ -193,11 +194,20 @@ class GraphList(Sequence[Data]):
 
 
 def as_collection(data: Any) -> Any:
-    """A list or tuple of graphs, or a PyG dataset without a ``y`` of its own, as a collection; others as they are."""
+    """A list or tuple of graphs, or a PyG dataset without a ``y`` of its own, as a collection; others as they are.
+
+    Graphs on another device are copied to the CPU, where data are checked and split.
+    """
     if isinstance(data, Dataset) and getattr(data, "y", None) is None and len(data) > 1:
         return GraphList([data[k] for k in range(len(data))], name=getattr(data, "name", None))
     graphs = isinstance(data, list | tuple) and bool(data) and all(isinstance(graph, Data) for graph in data)
-    return GraphList(data) if graphs else data
+    return GraphList([_on_cpu(graph) for graph in data]) if graphs else _on_cpu(data)
+
+
+def _on_cpu(data: Any) -> Any:
+    if not isinstance(data, Data) or all(not isinstance(x, torch.Tensor) or x.is_cpu for _, x in data):
+        return data
+    return copy.copy(data).cpu()
 
 
 def _class_of(graph: Data, what: str) -> int:

@@ -332,10 +332,13 @@ class NodeProblem:
         if part == "test":
             metrics["ece"] = calibration_error(class_reliability(model.head.probabilities(logits), y))
         if model.head.features is not None and model.head.features.fitted:
-            points = self.points(model)[torch.from_numpy(getattr(self.split, part))]
+            points = self.points(model)[self._nodes_of(part)]
             alone = predicted_classes(model.head(points, model.distance_scale))
             metrics["accuracy_network"] = float((alone == y).mean())
         return metrics
+
+    def _nodes_of(self, part: str) -> Tensor:
+        return torch.from_numpy(getattr(self.split, part)).to(self.y.device)
 
     def _part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
         """The true classes of a part, and the logits of the finished model.
@@ -343,12 +346,12 @@ class NodeProblem:
         Of the validation part, the share of the features is fitted again without each node that it scores.
         """
         assert isinstance(model.head, NodeHead)
-        nodes, points, features = torch.from_numpy(getattr(self.split, part)), self.points(model), model.head.features
+        nodes, points, features = self._nodes_of(part), self.points(model), model.head.features
         y = self.y[nodes].cpu().numpy()
         if part != "val" or features is None or not features.fitted:
             return y, self.class_logits(model, points, nodes)
         alone = model.head(points[nodes], model.distance_scale)
-        mixed = features.out_of_fold(alone.double().cpu().numpy(), as_matrix(self.x)[nodes.numpy()], y)
+        mixed = features.out_of_fold(alone.double().cpu().numpy(), as_matrix(self.x)[nodes.cpu().numpy()], y)
         return y, torch.from_numpy(mixed).to(alone)
 
     @torch.no_grad()
@@ -369,7 +372,7 @@ class NodeProblem:
         """The logits of the classes of some nodes, as the finished model has them."""
         assert isinstance(model.head, NodeHead)
         return model.head.logits_with(
-            lambda: as_matrix(self.x)[nodes.cpu().numpy()], points[nodes], model.distance_scale
+            lambda: as_matrix(self.x)[nodes.cpu().numpy()], points[nodes.to(points.device)], model.distance_scale
         )
 
     @torch.no_grad()
@@ -382,7 +385,7 @@ class NodeProblem:
         if features is None and calibration is None:
             return False
         y, val = self.y.cpu().numpy(), self.split.val
-        points = self.points(model)[torch.from_numpy(val)]
+        points = self.points(model)[self._nodes_of("val")]
         logits = model.head(points, model.distance_scale).double().cpu().numpy()
         changed = features is not None and features.fit(logits, self.x, y, self.split.train, val)
         if features is not None and changed:
