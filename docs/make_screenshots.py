@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from chromium import open_browser
 from PIL import Image
 
-from h2hgcn.cli.scene import open_scene
+from h2hgcn.cli.explore import open_scene
 from h2hgcn.explorer import write_page
 
 IMAGES = Path(__file__).parent / "images"

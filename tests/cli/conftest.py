@@ -59,9 +59,9 @@ def inline(monkeypatch):
     given = {}
 
     def run_cells(cells, total, jobs, finished, force=False):
-        for number, cell in enumerate(cells):
+        for cell in cells:
             outcome = given.get(cell.folder.name) or run_cell(cell)
-            finished(number, outcome if isinstance(outcome, Outcome) else Outcome("failed", {}, error=outcome))
+            finished(cell, outcome if isinstance(outcome, Outcome) else Outcome("failed", {}, error=outcome))
 
     for command in ("compare", "tune", "reproduce"):
         monkeypatch.setattr(f"h2hgcn.cli.{command}.run_cells", run_cells)

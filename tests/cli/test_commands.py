@@ -78,7 +78,7 @@ def test_inspect_cora(run, benchmark_data):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["inspect", "nothing"], "nothing is neither a file nor one of the datasets disease, "),
+        (["inspect", "nothing"], "'nothing' is neither a file nor a named dataset; there are: disease, "),
         (["inspect", "cora"], "ind.cora.allx"),
         (["inspect", "g.graphml", "--features", "missing.csv"], "missing.csv does not exist"),
         (["inspect", "disease", "--labels", "bad.csv"], "--labels: only for a graph of your own"),
@@ -87,7 +87,7 @@ def test_inspect_cora(run, benchmark_data):
         (["inspect", "bad.csv"], "bad.csv, line 3: 1 field where the first line has 2"),
         (["inspect", "bad.csv", "--source", "a"], "--source and --target belong together"),
         (["inspect", "good.csv", "--weights", "w"], "has no column 'w'"),
-        (["inspect", "good.csv", "--unlinked", "x"], "unlinked='x' is not known"),
+        (["inspect", "good.csv", "--unlinked", "x"], "is not one of 'error', 'keep', 'drop'"),
         (["inspect", "good.csv", "--features", "none.csv"], "none.csv does not exist"),
         (["inspect", "disease", "--plot", "p.xyz"], "p.xyz"),
         (["inspect", "disease", "--data", "nowhere"], None),

@@ -109,7 +109,7 @@ def test_all_that_diverges_is_a_failure(run, files, inline):
     result = run("compare", "--models", "gcn", *GRAPH, "--seeds", 2)
     assert result.returncode == 1
     assert "test auc" in result.stdout
-    assert "the numbers of every run went bad" in result.stderr
+    assert "all runs diverged" in result.stderr
 
 
 def test_seeds_and_what_is_not_learnt(run, files, inline):

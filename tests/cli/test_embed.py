@@ -61,7 +61,7 @@ def test_points_alone_of_the_run_itself(run, trained, tmp_path):
         (["lp", "--out", "my.csv"], "my.csv is there already; name another file, or use --force"),
         (["lp", "--out", "."], "is a folder"),
         (["lp", "--out", "e.txt"], "end the name with one of these"),
-        (["lp", "--out", "e.csv", "--coordinates", "round"], "the coordinates 'round' are not known"),
+        (["lp", "--out", "e.csv", "--coordinates", "round"], "'round' is not one of 'lorentz', 'poincare'"),
         (["lp", "--out", "e.csv", "--coordinates", "euclidean"], "euclidean"),
         (["gc", "--out", "e.csv", "--edges", "new.csv"], "is about graphs of a collection"),
         (["lp"], "Missing option '--out'"),

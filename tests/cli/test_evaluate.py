@@ -70,8 +70,8 @@ def test_a_collection_that_is_not_the_same_is_refused(run, trained, monkeypatch)
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["evaluate", "lp"], "graph.safetensors is not there; give the run's command again"),
-        (["predict", "lp", "pairs.csv"], "graph.safetensors is not there; give the run's command again"),
+        (["evaluate", "lp"], "graph.safetensors is missing; give the run's command again"),
+        (["predict", "lp", "pairs.csv"], "graph.safetensors is missing; give the run's command again"),
         (["recommend", "lp", "--node", "n01"], "the run does not hold its graph; run its command again"),
     ],
 )

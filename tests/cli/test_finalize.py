@@ -38,7 +38,7 @@ def test_a_run_and_its_final_fit(run, files):
     assert json.loads(run("evaluate", "r", "--json").stdout)["metrics"] == told["metrics"]
     final = json.loads(run("evaluate", "r/final", "--json").stdout)
     assert (final["metrics"], final["of_run"]["metrics"]) == ({}, told["metrics"])
-    assert "Nothing was held out. Metrics of the run that it comes from" in run("evaluate", "r/final").stdout
+    assert "Nothing was held out. Metrics of its run" in run("evaluate", "r/final").stdout
     page = (files / "r" / "final" / "report.html").read_text()
     assert "Of the run that this final fit comes from" in page
     assert "nothing was held out to measure it on" in page
@@ -53,7 +53,7 @@ def test_a_run_that_is_finalized_later(run, files):
     assert told["folder"] == "a/final"
     result = run("finalize", "b", "--out", "elsewhere")
     assert result.returncode == 0, result.stderr
-    assert "Nothing was held out. Metrics of the run that it comes from" in result.stdout
+    assert "Nothing was held out. Metrics of its run" in result.stdout
     assert "using the final fit" not in run("predict", "b", "pairs.csv").stderr
     weights = [(files / folder / "model.safetensors").read_bytes() for folder in ("a/final", "elsewhere")]
     assert len(weights[0]) == len(weights[1])

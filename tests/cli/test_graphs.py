@@ -86,12 +86,12 @@ def test_graphs_that_were_moved_or_changed(own, at):
     (own / "shapes").rename(own / "moved")
     code, message = evaluate()
     assert code == 2
-    assert f"{own / 'shapes'}, which run was trained on, is not there; say where it is now with --graphs" in message
+    assert f"{own / 'shapes'}, which run was trained on, is missing; name its place with --graphs" in message
     assert evaluate("--graphs", "moved") == (0, "")
     (own / "shapes-y.csv").rename(own / "moved-y.csv")
     code, message = evaluate("--graphs", "moved")
     assert code == 2
-    assert "say where it is now with --labels" in message
+    assert "name its place with --labels" in message
     assert evaluate("--graphs", "moved", "--labels", "moved-y.csv") == (0, "")
     (own / "moved" / "g0.csv").write_text("1,2\n")
     code, message = evaluate("--graphs", "moved", "--labels", "moved-y.csv")
@@ -175,7 +175,7 @@ def test_from_python(learned, tmp_path, monkeypatch):
         (("predict", "run", "new-y.csv", "--graphs", "xml"), "there are no graphs 'g0', 'g1', 'g2' and 3 more"),
         (("predict", "lp", "--graphs", "new"), "this run is about one graph; name another one with --edges"),
         (("embed", "lp", "--graphs", "new", "--out", "x.csv"), "this run is about one graph"),
-        (("evaluate", "lp", "--graphs", "new"), "is not about graphs of a folder"),
+        (("evaluate", "lp", "--graphs", "new"), "is about one graph, which it holds"),
         (("inspect", "shapes"), "is a collection of 24 graphs; choose one with --graph"),
         (("inspect", "shapes", "--unlinked", "keep"), "--unlinked: only for one graph"),
     ],

@@ -149,13 +149,13 @@ def test_several_unknown_ids_are_named_with_similar_ones(run, trained, tmp_path)
 def test_a_screen_of_many_rows(run, trained):
     result = run("predict", trained / "nc")
     assert len(result.stdout.splitlines()) == 21
-    assert result.stderr.splitlines()[-1] == "40 rows and 6 columns in all; --out FILE or --json has the others"
+    assert result.stderr.splitlines()[-1] == "40 rows and 6 columns in total; use --out FILE or --json to get all"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["lp"], "say which pairs"),
+        (["lp"], "name the pairs"),
         (["lp", "none.csv"], "none.csv does not exist"),
         (["lp", "one.csv"], "one.csv has one column; a pair needs two nodes"),
         (["lp", "bad.csv"], "bad.csv, line 3: there is no node 'zz'; ids go from n00 to n39"),

@@ -46,7 +46,7 @@ def test_the_likeliest_links_of_the_graph(run, trained, tmp_path):
     assert [row["node"] for row in one] == [pairs[0][1]]
     table = run("recommend", trained / "lp", "--top", 30)
     assert table.stdout.split()[:5] == ["rank", "source", "target", "distance", "probability"]
-    assert "30 rows in all; --out FILE or --json has the others" in table.stderr
+    assert "30 rows and 5 columns in total" in table.stderr
     assert "probabilities are not calibrated: that takes 20 validation links, and there are" in table.stderr
     result = run("recommend", trained / "lp", "--top", 30, "--out", "top.csv")
     assert (result.returncode, result.stderr.splitlines()[-1]) == (0, "30 rows: top.csv")
@@ -96,18 +96,18 @@ def test_a_hub_does_not_stop_the_others(run, tmp_path):
     [
         (["lp", "--node", "zz"], "there is no node 'zz'; ids go from n00 to n39"),
         (["lp", "--node", "n10", "-k", "0"], "'-k'"),
-        (["lp"], "--node ID, --nodes FILE, --all or --top K, one of these"),
-        (["lp", "--node", "n10", "--all"], "--node ID, --nodes FILE, --all or --top K, one of these"),
-        (["lp", "--all", "--index", "tree"], "index='tree' is not known"),
+        (["lp"], "choose one of --node ID, --nodes FILE, --all and --top K"),
+        (["lp", "--node", "n10", "--all"], "choose one of --node ID, --nodes FILE, --all and --top K"),
+        (["lp", "--all", "--index", "tree"], "'tree' is not one of 'exact', 'hnsw', 'ivf'"),
         (["lp", "--all", "--out", "links.txt"], "tables are written as .csv or .parquet"),
         (["gc", "--node", "1"], "within one graph"),
         (["lp", "--node", "n10", "--direction", "in"], "the graph of this run is undirected"),
         (["lp", "--all", "--direction", "out"], "the graph of this run is undirected"),
         (["lp", "--top", "0"], "'--top'"),
-        (["lp", "--top", "5", "--all"], "--node ID, --nodes FILE, --all or --top K, one of these"),
+        (["lp", "--top", "5", "--all"], "choose one of --node ID, --nodes FILE, --all and --top K"),
         (["lp", "--top", "5", "--direction", "out"], "--direction: only with --node, --nodes or --all"),
-        (["lp", "--top", "5", "-k", "3"], "--top says how many links of the whole graph, -k how many of each node"),
-        (["lp", "--top", "5", "--index", "tree"], "index='tree' is not known"),
+        (["lp", "--top", "5", "-k", "3"], "--top is the number of links of the whole graph, -k of each node"),
+        (["lp", "--top", "5", "--index", "tree"], "'tree' is not one of 'exact', 'hnsw', 'ivf'"),
         (["lp", "--top", "5", "--out", "top.txt"], "tables are written as .csv or .parquet"),
         (["gc", "--top", "5"], "within one graph"),
     ],
@@ -142,4 +142,4 @@ def test_links_from_a_node_and_to_it(run, files):
     )
     unknown = run("recommend", "directed", "--node", "n10", "--direction", "up")
     assert unknown.returncode == 2
-    assert "direction='up' is not known" in unknown.stderr
+    assert "'up' is not one of 'out', 'in'" in unknown.stderr

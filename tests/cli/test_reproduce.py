@@ -109,9 +109,9 @@ def test_columns_that_do_not_fit_go_on_below(run, monkeypatch):
     [
         (("table4", "--show", "--cells", "dim4"), "table4 has no column 'dim4'"),
         (("table4", "--show", "--models", "hgnc"), "table4 has no row 'hgnc'; did you mean 'hgnn'"),
-        (("--show", "--protocol", "lagacy"), "did you mean 'legacy'"),
+        (("--show", "--protocol", "lagacy"), "is not one of 'legacy', 'clean'"),
         (("--show", "--cells", "dim3"), "say of which table they are"),
-        (("table9",), "there is no 'table9'; there are: table1, table2, table3, table4, ablations"),
+        (("table9",), "'table9' is not one of 'table1', 'table2', 'table3', 'table4', 'ablations'"),
         (("--write", "."), ". is a folder; name a file"),
         (("--write", "folder/"), "folder is a folder; name a file"),
         (("--write", "diary.md"), "diary.md is there already, and is no page of results"),
@@ -149,4 +149,4 @@ def test_rows_that_are_named_show_by_every_protocol(run):
 def test_a_folder_of_records_that_is_not_there_is_said(run):
     result = run("reproduce", "table4", "--show", "--results", "none")
     assert result.returncode == 0
-    assert "note: none is not there, so nothing is recorded" in result.stderr
+    assert "note: none does not exist, so there are no records" in result.stderr

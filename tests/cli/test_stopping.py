@@ -30,8 +30,8 @@ def test_a_signal_ends_the_epoch_and_the_same_command_goes_on(process, run, file
     epoch = json.loads(stdout)["epochs"]
     assert started.returncode == 1
     assert epoch == len(metrics.read_text().splitlines())
-    assert "stopping: when this epoch is over; once more to stop at once" in stderr
-    assert f"stopped: after epoch {epoch}; the same command resumes from there" in stderr
+    assert "stopping: after this epoch; a second Ctrl-C stops now" in stderr
+    assert f"stopped: after epoch {epoch}; the same command resumes from the last checkpoint" in stderr
     assert "is not finished; run its command again" in run("evaluate", "r").stderr
     stop_after(monkeypatch, 2)
     resumed = run(*endless)
@@ -98,4 +98,4 @@ def test_a_run_that_is_stopped_at_once_keeps_its_checkpoint(run, files, monkeypa
 def test_force_would_begin_anew_so_it_is_left_out_to_go_on(run, files, monkeypatch):
     stop_after(monkeypatch, 2)
     result = run("train", *GRAPH, "--epochs", 9, "--out", "r", "--force")
-    assert "after epoch 2; the same command without --force resumes from there" in result.stderr
+    assert "after epoch 2; the same command without --force resumes from the last checkpoint" in result.stderr

@@ -17,7 +17,7 @@ GRAPH = ("--edges", "my.csv", "--features", "x.csv", "--epochs", 2, "--out", "r"
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--task", "xx"], "command line: 'xx' is not a task; there are: lp, nc, gc"),
+        (["--task", "xx"], "'xx' is not one of 'lp', 'nc', 'gc', 'embed'"),
         (["--model", "h2h-gnc"], "command line: 'h2h-gnc' is not a model; did you mean 'h2h-gcn'?"),
         (["--dataset", "coora"], "command line: 'coora' is not a named dataset; did you mean 'cora'?"),
         (["--protocol", "dirty"], "[task] protocol='dirty' is not known; use one of clean, legacy"),

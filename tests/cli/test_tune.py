@@ -96,7 +96,7 @@ def test_notes_about_what_is_asked_for(run, files, inline):
     (files / "space.toml").write_text("[model]\ndim = [2, 3]\nnum_layers = [1, 2]\n")
     command = ("tune", *GRAPH, "--space", "space.toml", "--epochs", 2, "--dim", 5)
     result = run(*command, "--trials", 2)
-    assert "note: model.dim: not searched, though space.toml names it" in result.stderr
+    assert "note: model.dim: not searched, although space.toml names it" in result.stderr
     assert "2 trials are there already, more than --trials 1" in run(*command, "--trials", 1).stderr
     (files / "my.csv").write_text((files / "my.csv").read_text() + "n00,n05\n")
     changed = run(*command, "--trials", 2)

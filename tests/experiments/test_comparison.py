@@ -38,18 +38,18 @@ def table_of(scores, *, vary_split=False, outcomes=None):
     comparison = plan({}, ["h2h-gcn"], max(2, 2, *map(len, scores.values())), vary_split=vary_split)
     object.__setattr__(comparison, "experiments", dict.fromkeys(models, comparison.first))
     found = {(model, seed): finished(score) for model in models for seed, score in enumerate(scores[model])}
-    return tabulate(comparison, found | (outcomes or {}), dict.fromkeys(models, "lorentz"), "auc")
+    return tabulate(comparison, found | (outcomes or {}), "auc")
 
 
 def test_every_model_has_the_same_split_and_every_seed_a_folder(tmp_path):
     comparison = plan({"data": {"dataset": "cora"}, "task": {"name": "lp"}}, ["h2h-gcn"], 3, tmp_path)
     assert comparison.seeds == (0, 1, 2)
-    assert {cell.folder for cell in comparison.cells.values()} == {tmp_path / f"h2h-gcn-seed{k}" for k in range(3)}
-    assert {cell.flags["task"]["protocol"] for cell in comparison.cells.values()} == {"legacy"}  # as its preset says
-    assert {cell.flags["task"]["split_seed"] for cell in comparison.cells.values()} == {1234}
+    assert {cell.folder for cell in comparison.cells} == {tmp_path / f"h2h-gcn-seed{k}" for k in range(3)}
+    assert {cell.flags["task"]["protocol"] for cell in comparison.cells} == {"legacy"}  # as its preset says
+    assert {cell.flags["task"]["split_seed"] for cell in comparison.cells} == {1234}
     varied = plan({}, ["h2h-gcn"], 3, tmp_path, vary_split=True)
-    assert [cell.flags["task"]["split_seed"] for cell in varied.cells.values()] == [1234, 1235, 1236]
-    assert next(iter(plan({}, ["h2h-gcn"], 1).cells.values())).folder == Path("runs/compare-disease-lp/h2h-gcn-seed0")
+    assert [cell.flags["task"]["split_seed"] for cell in varied.cells] == [1234, 1235, 1236]
+    assert plan({}, ["h2h-gcn"], 1).cells[0].folder == Path("runs/compare-disease-lp/h2h-gcn-seed0")
 
 
 def test_models_that_are_compared_if_none_are_named(tmp_path, monkeypatch):
@@ -171,7 +171,7 @@ def test_classes_are_learnt_above_the_most_frequent_one():
             "trivial": {"majority class": 0.4}, "parameters": 1, "seconds": 1.0,
         }  # fmt: skip
         outcomes = {("h2h-gcn", 0): Outcome("finished", result)}
-        return tabulate(comparison, outcomes, {"h2h-gcn": "lorentz"}, "accuracy").rows[0].learnt
+        return tabulate(comparison, outcomes, "accuracy").rows[0].learnt
 
     assert learnt(0.41)
     assert not learnt(0.4)
@@ -203,7 +203,7 @@ def test_collections_vary_the_fold():
         flags = {"data": {"dataset": "enzymes"}, "task": {"name": "gc", **task}}
         comparison = plan(flags, ["gin"], seeds, vary_split=True)
         assert comparison.varied == "fold"
-        return [cell.flags["task"]["fold"] for cell in comparison.cells.values()]
+        return [cell.flags["task"]["fold"] for cell in comparison.cells]
 
     assert folds(3) == [0, 1, 2]
     assert folds(3, fold=9) == [9, 0, 1]
@@ -215,7 +215,7 @@ def test_the_order_of_models_does_not_decide_on_the_split():
     flags = {"data": {"dataset": "cora"}, "task": {"name": "lp"}}
     for models in (["gcn", "hgnn"], ["hgnn", "gcn"]):  # of hgnn there is no preset for Cora's links
         comparison = plan(flags, models, 1)
-        assert {cell.flags["task"]["protocol"] for cell in comparison.cells.values()} == {"legacy"}
+        assert {cell.flags["task"]["protocol"] for cell in comparison.cells} == {"legacy"}
 
 
 def test_files_hold_for_the_model_that_they_name(tmp_path):
@@ -230,7 +230,8 @@ def test_files_hold_for_the_model_that_they_name(tmp_path):
         files.append(read_layer(tmp_path / f"{name}.toml"))
         (tmp_path / f"{name}.toml").unlink()  # read once, and not by every run anew
     comparison = plan({}, ["mlp", "gcn", "hnn"], 1, files=files)
-    for (model, _), cell in comparison.cells.items():
+    for cell in comparison.cells:
+        model, _ = cell.key
         experiment = read_experiment(cell.flags, cell.files)
         assert (experiment.graph.name, experiment.task.name, experiment.task.protocol) == ("cora", "nc", "clean")
         assert experiment.settings.epochs == 7

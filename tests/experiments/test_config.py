@@ -6,7 +6,7 @@ import pytest
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments import config, read_experiment
-from h2hgcn.experiments.config import absolute_paths, merged, setting
+from h2hgcn.experiments.config import absolute_paths, merged, sections_of
 from h2hgcn.models import ENCODERS, H2HGCN
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import TrainingSettings
@@ -60,7 +60,7 @@ def test_flags_go_before_the_file_before_the_preset_before_defaults(file):
     ],
 )
 def test_settings_by_text(text, section, option, value):
-    experiment = read_experiment(setting(text))
+    experiment = read_experiment(sections_of({}, [text]))
     parts = {"model": experiment.encoder(7).config, "task": asdict(experiment.task)}
     assert parts.get(section, asdict(experiment.settings))[option] == value
 
@@ -96,7 +96,7 @@ def test_a_mistake_is_told_with_its_place(file, text, message):
 
 def test_flags_are_a_place_too():
     with pytest.raises(DataError, match=r"command line: \[model\] has no option 'dropoot'"):
-        read_experiment(setting("model.dropoot=1"))
+        read_experiment(sections_of({}, ["model.dropoot=1"]))
 
 
 def test_a_graph_that_flags_name_takes_the_place_of_that_of_the_file(file):

@@ -4,7 +4,7 @@ import sys
 import time
 
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.runner import Cell, CellPool, cell_pool
+from h2hgcn.experiments.runner import Cell, CellPool
 
 
 def test_a_pool_ends_its_own_processes_alone():
@@ -14,7 +14,7 @@ def test_a_pool_ends_its_own_processes_alone():
     submitted = pool._executor.submit(time.sleep, 60)
     while pool._numbers.empty():
         time.sleep(0.05)
-    pool.kill()
+    pool.__exit__(KeyboardInterrupt, None, None)
     assert submitted.exception(timeout=30) is not None
     assert other.is_alive()
     other.kill()
@@ -25,8 +25,7 @@ _INTERRUPTED = """
 import os, signal
 from pathlib import Path
 
-from h2hgcn.experiments.runner import Cell
-from h2hgcn.experiments.runner import cell_pool
+from h2hgcn.experiments.runner import Cell, CellPool
 
 asked = []
 
@@ -39,7 +38,7 @@ def should_stop():
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, lambda *_: asked.append(True))
-    with cell_pool(1) as pool:
+    with CellPool(1) as pool:
         print([outcome.status for _, outcome in pool.outcomes([Cell({}, Path("run"))], should_stop)])
 """
 
@@ -57,9 +56,9 @@ def test_a_cell_that_cannot_be_run_is_an_outcome_and_the_next_is_run(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").touch()
     short = {"model": {"dim": 2}, "training": {"epochs": 1}}
-    with cell_pool(1) as pool:
-        cells = [Cell(short, tmp_path / "full"), Cell(short, tmp_path / "run")]
-        outcomes = dict(pool.outcomes(cells))
+    with CellPool(1) as pool:
+        cells = [Cell(short, tmp_path / "full", key=0), Cell(short, tmp_path / "run", key=1)]
+        outcomes = {cell.key: outcome for cell, outcome in pool.outcomes(cells)}
     assert isinstance(outcomes[0].error, DataError)
     assert "letter.txt" in outcomes[0].message
     assert outcomes[1].status == "finished"

@@ -32,7 +32,7 @@ def carry_out(tuning, trials, stop_after=None, outcome=score_of):
             if number == stop_after:
                 break
             cells.append(cell)
-            study.finish(number, outcome(cell))
+            study.finish(cell, outcome(cell))
         return study.results, cells
 
 
@@ -165,12 +165,13 @@ def test_seeds_of_a_trial_that_failed(tmp_path):
     folder = tmp_path / "unfinished" / "trial0"
     with open_study(Tuning({}, SPACE, tmp_path, num_seeds=4)) as study:
         cells = study.cells(1)
-        for _ in range(2):
-            next(cells).folder.mkdir(parents=True)
-        assert study.finish(0, Outcome("diverged", {}, "the loss is nan")).why == "the loss is nan"
+        first, second = next(cells), next(cells)
+        for cell in (first, second):
+            cell.folder.mkdir(parents=True)
+        assert study.finish(first, Outcome("diverged", {}, "the loss is nan")).why == "the loss is nan"
         assert (folder / "seed1").exists()
         assert list(cells) == []
-        assert study.finish(1, Outcome("diverged", {}, "the loss is nan")) is None
+        assert study.finish(second, Outcome("diverged", {}, "the loss is nan")) is None
         assert not folder.exists()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from runs import small_fit
 
-from h2hgcn.cli.scene import open_scene
+from h2hgcn.cli.explore import open_scene
 from h2hgcn.errors import DataWarning
 from h2hgcn.models import H2HGCN
 from h2hgcn.training import load_run

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from h2hgcn.cli.compare import compare
-from h2hgcn.cli.console import say, stderr, stdout
+from h2hgcn.cli.console import note, say, stderr, stdout
 from h2hgcn.cli.data import convert, datasets, inspect, models
 from h2hgcn.cli.explore import explore
 from h2hgcn.cli.predict import predict, recommend
@@ -122,6 +122,6 @@ _show_other_warning = warnings.showwarning
 
 def _show_warning(message: Any, category: type[Warning], *arguments: Any, **options: Any) -> None:
     if issubclass(category, DataWarning):
-        say("note", "bold yellow", message)
+        note(message)
     else:
         _show_other_warning(message, category, *arguments, **options)

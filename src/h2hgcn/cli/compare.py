@@ -4,47 +4,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Column, Table
+from rich.table import Column
 
 from h2hgcn.cli.console import (
-    command_to_resume,
     counted,
+    fail,
+    plain_table,
     print_json,
     print_title,
     run_cells,
     say,
     starting,
-    stderr,
     stdout,
+    stop,
+    tell,
 )
 from h2hgcn.cli.options import (
-    Comment,
     DataFolder,
-    Delimiter,
-    Directed,
-    Edges,
-    Features,
-    Graphs,
-    Header,
-    Labels,
+    Dim,
+    Epochs,
+    Given,
+    Jobs,
+    Json,
+    Protocol,
+    Retrain,
     Search,
-    Source,
-    Target,
-    Unlinked,
-    Weights,
-    given,
+    Settings,
+    Task,
+    with_graph,
 )
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.compare import Comparison, ComparisonTable, Row
-    from h2hgcn.experiments.runner import Outcome
+    from h2hgcn.experiments.runner import Cell, Outcome
 
 
 def print_table(comparison: "Comparison", table: "ComparisonTable") -> None:
     names = ("model", f"test {table.metric}", "val", "parameters", "s/run", "against the best")
     # on a narrow terminal names and words are broken, numbers are not
     columns = [Column(name, no_wrap=name not in (names[0], names[-1])) for name in names]
-    shown = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    shown = plain_table(*columns)
     for row in table.rows:
         shown.add_row(
             row.model, _scores(row), "" if row.val_mean is None else f"{row.val_mean:.4f}",
@@ -87,6 +86,8 @@ def _against_best(row: "Row", table: "ComparisonTable", paired: bool) -> str:
 
 
 def as_json(comparison: "Comparison", table: "ComparisonTable") -> dict[str, Any]:
+    from h2hgcn.models import ENCODERS
+
     first = comparison.first
     return {
         "dataset": first.graph.name,
@@ -99,7 +100,8 @@ def as_json(comparison: "Comparison", table: "ComparisonTable") -> dict[str, Any
         "best": None if table.best is None else table.best.model,
         "models": [
             {
-                "model": row.model, "space": row.space, "test": row.test, "mean": row.mean, "deviation": row.deviation,
+                "model": row.model, "space": str(ENCODERS[row.model].space),
+                "test": row.test, "mean": row.mean, "deviation": row.deviation,
                 "validation": row.val, "diverged": row.diverged, "better_than_chance": row.learnt,
                 "parameters": row.parameters, "seconds": row.seconds, "p_value": row.p_value,
                 "differs": table.differs(row),
@@ -110,10 +112,12 @@ def as_json(comparison: "Comparison", table: "ComparisonTable") -> dict[str, Any
     }  # fmt: skip
 
 
-Outcomes = dict[tuple[str, int], "Outcome"]
+Outcomes = dict[Any, "Outcome"]
 
 
+@with_graph()
 def compare(
+    graph: Given,
     models: Annotated[
         str | None,
         typer.Option(
@@ -121,35 +125,18 @@ def compare(
             "features h2h-gcn,gcn,hyp,euc; for gc h2h-gcn,gin,fingerprint."
         ),
     ] = None,
-    task: Annotated[str | None, typer.Option(help="lp, nc or gc. Default: lp, or gc.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
-    edges: Edges = None,
-    graphs: Graphs = None,
-    features: Features = None,
-    labels: Labels = None,
-    weights: Weights = None,
-    directed: Directed = None,
-    source: Source = None,
-    target: Target = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
-    comment: Comment = None,
-    unlinked: Unlinked = None,
+    task: Task = None,
     data: DataFolder = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, each a run of every model.")] = 3,
     vary_split: Annotated[
         bool,
         typer.Option("--vary-split", help="Another split (gc: another fold) for each seed, the same for all models."),
     ] = False,
-    epochs: Annotated[int | None, typer.Option(help="Largest number of epochs, of all models.")] = None,
-    dim: Annotated[int | None, typer.Option(help="Dimension of the embedding space, of all models.")] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="How data are split: clean, legacy, planetoid, given, ...")
-    ] = None,
+    epochs: Epochs = None,
+    dim: Dim = None,
+    protocol: Protocol = None,
     search: Search = "auto",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Any other setting of all models, as section.option=value.")
-    ] = None,
+    settings: Settings = None,
     config: Annotated[
         list[Path] | None,
         typer.Option(
@@ -158,9 +145,9 @@ def compare(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the runs. Default: runs/compare-DATA-TASK.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes, of one thread each. Default: one a core.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Train again what is in the folder, finished or not.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    jobs: Jobs = None,
+    force: Retrain = False,
+    json: Json = False,
 ) -> None:
     """Compare models on the same graph and the same split, several seeds each.
 
@@ -172,34 +159,21 @@ def compare(
     """
     with starting():
         from h2hgcn.experiments.compare import check_varied, default_models, plan, tabulate
-        from h2hgcn.experiments.config import absolute_paths, merged, open_graph, read_layer, setting
-        from h2hgcn.models import ENCODERS
-    graph = given(
-        dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
-        directed=directed, source=source, target=target, header=header, delimiter=delimiter, comment=comment,
-        unlinked=unlinked,
-    )  # fmt: skip
-    flags = {
-        "data": absolute_paths(graph, Path()),
-        "task": given(name=task, protocol=protocol),
-        "model": given(dim=dim),
-        "training": given(epochs=epochs),
-        "search": search,
-    }
+        from h2hgcn.experiments.config import open_graph, read_layer, sections_of
+    flags = sections_of(graph, settings, None, search, task=task, protocol=protocol, dim=dim, epochs=epochs)
     files = [read_layer(path) for path in config or ()]
-    flags = merged(flags, *map(setting, settings or ()))
     if models is None:
         names = default_models(flags, files, data)
     else:
         names = [name.strip() for name in models.split(",") if name.strip()]
     comparison = plan(flags, names, seeds, out, files, data, force, vary_split)
-    # said once, here: what is strange about the data, and whether the task fits them
+    # notes on the data are printed once, here
     opened = open_graph(comparison.first.graph, data)
     metric = comparison.first.task.bind(opened).selection_metric
     check_varied(comparison, opened)
     _announce(comparison)
     outcomes, error = _run(comparison, jobs, force)
-    table = tabulate(comparison, outcomes, {name: str(ENCODERS[name].space) for name in names}, metric)
+    table = tabulate(comparison, outcomes, metric)
     if json:
         print_json(as_json(comparison, table))
     elif outcomes or error is None:
@@ -207,31 +181,25 @@ def compare(
     if error is not None:
         raise error
     if len(outcomes) < len(comparison.cells):
-        done = f"{len(outcomes)} of {len(comparison.cells)} runs"
-        say("stopped", "bold yellow", f"{done}; {command_to_resume(force)} resumes")
-        raise typer.Exit(1)
+        stop(f"{len(outcomes)} of {len(comparison.cells)} runs", force)
     if all(row.mean is None for row in table.rows):
-        say(
-            "error", "bold red", "the numbers of every run went bad; try a smaller learning rate, --set training.lr=..."
-        )
-        raise typer.Exit(1)
+        fail("all runs diverged; try a smaller learning rate, --set training.lr=...")
 
 
-def _run(comparison: "Comparison", jobs: int | None, force: bool) -> tuple[Outcomes, Exception | None]:
-    """What came to an end, and the first error, if there was one; others are said."""
-    places = list(comparison.cells)
+def _run(comparison: "Comparison", jobs: int | None, force: bool) -> "tuple[Outcomes, Exception | None]":
+    """The outcomes, and the first error, if there was one; others are printed."""
     outcomes: Outcomes = {}
     errors: list[Exception] = []
 
-    def finished(number: int, outcome: "Outcome") -> str:
+    def finished(cell: "Cell", outcome: "Outcome") -> str:
         if outcome.error is None:
-            outcomes[places[number]] = outcome
+            outcomes[cell.key] = outcome
         else:
             errors.append(outcome.error)
-        return _words(places[number], outcome)
+        return _words(cell.key, outcome)
 
     try:
-        run_cells(comparison.cells.values(), len(places), jobs, finished, force)
+        run_cells(comparison.cells, len(comparison.cells), jobs, finished, force)
     except ChildProcessError as error:
         errors.append(error)
     for other in errors[1:]:
@@ -249,8 +217,7 @@ def _words(place: tuple[str, int], outcome: "Outcome") -> str:
 def _announce(comparison: "Comparison") -> None:
     first = comparison.first
     split = f"{first.task.protocol} split" + (f", another {comparison.varied} for each seed" * comparison.vary_split)
-    stderr.print(
+    tell(
         f"{', '.join(comparison.experiments)} for {first.task.name} on {first.graph.name}, {split}, "
-        f"{counted(len(comparison.seeds), 'seed')}, to {next(iter(comparison.cells.values())).folder.parent}",
-        soft_wrap=True,
+        f"{counted(len(comparison.seeds), 'seed')}, to {comparison.cells[0].folder.parent}"
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import typer
 from rich.console import Console
@@ -34,9 +34,47 @@ def print_title(title: str) -> None:
     stdout.print(Text(title, style="bold"))
 
 
+def plain_table(*columns: str | Column, **options: Any) -> Table:
+    """A table without lines."""
+    return Table(*columns, box=None, header_style="bold", pad_edge=False, **options)
+
+
+def print_rows(columns: dict[str, list[Any]], most_rows: int = 20, most_columns: int = 8) -> None:
+    """The first rows and columns; a line says if there are more."""
+    shown, count = list(columns)[:most_columns], len(next(iter(columns.values())))
+    table = plain_table(*shown)
+    for row in list(zip(*(columns[name][:most_rows] for name in shown), strict=True)):
+        table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
+    stdout.print(table)
+    if count > most_rows or len(columns) > len(shown):
+        tell(f"{count:,} rows and {len(columns)} columns in total; use --out FILE or --json to get all")
+
+
+def tell(text: object) -> None:
+    """A line of progress, apart from results."""
+    stderr.print(f"{text}", soft_wrap=True)
+
+
 def say(kind: str, style: str, message: object) -> None:
-    """An error or a note, in one line that terminals may break as they like."""
+    """A line with a heading; terminals may wrap it."""
     stderr.print(Text.assemble((f"{kind}:", style), f" {message}"), soft_wrap=True)
+
+
+def note(message: object) -> None:
+    say("note", "bold yellow", message)
+
+
+def fail(message: object) -> NoReturn:
+    """Prints an error of the work itself, not of the user, and ends the program."""
+    say("error", "bold red", message)
+    raise typer.Exit(1)
+
+
+def stop(message: str, force: bool = False) -> NoReturn:
+    """Prints that work was stopped and how to resume it, and ends the program; --force would restart it."""
+    command = "the same command without --force" if force else "the same command"
+    say("stopped", "bold yellow", f"{message}; {command} resumes from the last checkpoint")
+    raise typer.Exit(1)
 
 
 def counted(number: int, noun: str) -> str:
@@ -55,8 +93,6 @@ def starting() -> Status:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """Shown on a terminal, and told how many of how many are done."""
-    from rich.progress import Progress
-
     with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -67,8 +103,6 @@ def print_json(value: Any) -> None:
     if not stdout.quiet:
         print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
-
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 
 _TABLES = (".csv", ".parquet")
 
@@ -106,11 +140,6 @@ def write_table(path: Path, columns: dict[str, Any]) -> None:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def command_to_resume(force: bool) -> str:
-    """What to run again; --force would start from the beginning."""
-    return "the same command without --force" if force else "the same command"
-
-
 class StopAfterEpoch:
     """Within, SIGINT and SIGTERM only ask to stop."""
 
@@ -135,7 +164,7 @@ class StopAfterEpoch:
         if self._asked == 2:
             raise KeyboardInterrupt
         if self._asked == 1:  # after the second one everything is about to end, and must not be disturbed
-            say("stopping", "bold yellow", "when this epoch is over; once more to stop at once")
+            say("stopping", "bold yellow", "after this epoch; a second Ctrl-C stops now")
 
 
 _PARTS = {"val": "validation"}
@@ -144,9 +173,7 @@ _PARTS = {"val": "validation"}
 class TrainingProgress:
     """Epoch, loss, validation metric and time left, on a terminal; elsewhere only that a run resumes, and its settings.
 
-    A search for settings comes first in the same bar, whose length is that of both.
-
-    ``resumed_from`` is the epoch that a run resumed from, or None.
+    A search for settings comes first in the same bar. ``resumed_from`` is the epoch that a run resumed from, or None.
     """
 
     def __init__(self, epochs: int) -> None:
@@ -185,16 +212,16 @@ class TrainingProgress:
 
     def chosen(self, search: "Search") -> None:
         """A search is over."""
-        stderr.print(search.summary, soft_wrap=True)
-        for note in search.notes:
-            say("note", "bold yellow", note)
+        tell(search.summary)
+        for each in search.notes:
+            note(each)
 
     def update(self, report: "EpochReport", state: "TrainingState") -> None:
         if self._first_epoch is None:
             self._first_epoch = report.epoch
             if self.resumed_from is not None:
                 stderr.print(f"resuming after epoch {self.resumed_from}")
-            # epochs of an earlier process took no time of this one's, by which the time left is told
+            # epochs of an earlier process took no time of this one, which estimates the time left
             self._progress.reset(
                 self._task, total=self._searched + self._epochs, completed=self._searched + report.epoch - 1
             )
@@ -209,18 +236,16 @@ class TrainingProgress:
 
 Metrics = dict[str, dict[str, float]]
 
-_HEADERS = {"val": "validation"}
 # What selects where something was added to the model after training: the metric without it.
 _WITHOUT_TERMS = {"auc": "auc_decoder", "accuracy": "accuracy_network"}
 _MOST_CLASSES, _WIDEST_NAME = 20, 12  # of classes that are printed one by one, and of the heads of their matrix
-_STYLE: dict[str, Any] = {"box": None, "header_style": "bold", "pad_edge": False}
 
 
 def metrics_table(metrics: Metrics, selection: str, trivial: Metrics | None = None) -> Table:
     """The metrics of a model, beside baselines that need no training, which are by metric and name; the metric that
     selects is marked.
     """
-    table = Table("metric", *(_HEADERS.get(part, part) for part in metrics), **_STYLE)
+    table = plain_table("metric", *(_PARTS.get(part, part) for part in metrics))
     names = list(list(metrics.values())[-1])
     selecting = next((name for name in (_WITHOUT_TERMS.get(selection), selection) if name in names), selection)
     for name in names:
@@ -244,23 +269,21 @@ def print_classes(details: dict[str, Any]) -> None:
     classes = details.get("classes", ())
     if not 0 < len(classes) <= _MOST_CLASSES:
         return
-    table = Table(
-        "class", *(Column(name, justify="right") for name in ("precision", "recall", "f1", "support")), **_STYLE
-    )
+    table = plain_table("class", *(Column(name, justify="right") for name in ("precision", "recall", "f1", "support")))
     for row in classes:
         shares = (f"{row[name]:.4f}" for name in ("precision", "recall", "f1"))
         table.add_row(Text(row["name"]), *shares, str(row["support"]))
     stdout.print()
     stdout.print(table)
     names = [textwrap.shorten(row["name"], _WIDEST_NAME, placeholder="…") or "…" for row in classes]
-    matrix = Table("true class, predicted as", *(Column(Text(name), justify="right") for name in names), **_STYLE)
+    matrix = plain_table("true class, predicted as", *(Column(Text(name), justify="right") for name in names))
     for name, counts in zip(names, details["confusion"], strict=True):
         matrix.add_row(Text(name), *map(str, counts))
     stdout.print()
     if stdout.measure(matrix, options=stdout.options.update(max_width=1000)).maximum <= stdout.width:
         stdout.print(matrix)
     else:
-        stdout.print("The confusion matrix is wider than this terminal: see report.html, or --json.")
+        stdout.print("The confusion matrix is wider than this terminal; see report.html or --json.")
     stdout.print()
 
 
@@ -275,34 +298,26 @@ def run_cells(
     cells: "Iterable[Cell]",
     total: int,
     jobs: int | None,
-    finished: "Callable[[int, Outcome], str]",
+    finished: "Callable[[Cell, Outcome], str]",
     force: bool = False,
-) -> int:
-    """How many cells came to an end; of each its number and outcome are told to ``finished``, which says it in words.
+) -> None:
+    """Runs cells in ``jobs`` processes, by default one per core; ``finished`` turns an outcome into a status line.
 
-    ``jobs`` processes, one a core by default. The first Ctrl-C lets epochs end and begins nothing new; the second ends
-    all at once. ``force`` says whether finished cells are trained again.
+    The first Ctrl-C stops after the running epochs, the second at once. ``force`` says whether finished cells are
+    trained again.
     """
-    from h2hgcn.experiments.runner import cell_pool
+    from h2hgcn.experiments.runner import CellPool
 
-    columns = (
-        TextColumn("runs"),
-        MofNCompleteColumn(),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[words]}"),
+    columns = (TextColumn("runs"), MofNCompleteColumn(), BarColumn(), TimeElapsedColumn())
+    progress = Progress(
+        *columns, TextColumn("{task.fields[words]}"), console=stderr, transient=True, disable=not stderr.is_terminal
     )
-    progress = Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal)
     bar = progress.add_task("", total=total, words="")
     processes = max(min(jobs or os.cpu_count() or 1, total), 1)
-    done = 0
     try:
-        with StopAfterEpoch() as stop, cell_pool(processes) as pool, progress:
-            for number, outcome in pool.outcomes(cells, stop.wanted):
+        with StopAfterEpoch() as signals, CellPool(processes) as pool, progress:
+            for cell, outcome in pool.outcomes(cells, signals.wanted):
                 if outcome.status != "stopped":
-                    progress.update(bar, advance=1, words=finished(number, outcome))
-                    done += 1
+                    progress.update(bar, advance=1, words=finished(cell, outcome))
     except KeyboardInterrupt:
-        say("stopped", "bold yellow", f"at once; {command_to_resume(force)} resumes from the last checkpoints")
-        raise typer.Exit(1) from None
-    return done
+        stop("at once", force)

@@ -4,32 +4,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from h2hgcn.cli.console import print_json, print_title, starting, stderr, stdout
-from h2hgcn.cli.options import (
-    Comment,
-    DataFolder,
-    Delimiter,
-    Directed,
-    Features,
-    Header,
-    Labels,
-    Source,
-    Target,
-    Unlinked,
-    Weights,
-    open_graph,
-)
+from h2hgcn.cli.console import plain_table, print_json, print_title, starting, stderr, stdout, tell
+from h2hgcn.cli.options import READING, DataFolder, Given, Json, with_graph
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
     from h2hgcn.datasets import GraphReport
 
 
-def datasets(
-    data: DataFolder = None, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+def datasets(data: DataFolder = None, json: Json = False) -> None:
     """List the named datasets.
 
     Example: h2hgcn datasets --data ~/data
@@ -51,7 +35,7 @@ def datasets(
     if json:
         print_json(rows)
         return
-    table = Table("name", "tasks", "size", "what", "here", box=None, header_style="bold", pad_edge=False)
+    table = plain_table("name", "tasks", "size", "what", "here")
     for row in rows:
         here = "generated" if row["generated"] else "yes" if row["here"] else "to download"
         if not row["here"] and not row["downloadable"]:
@@ -61,36 +45,28 @@ def datasets(
     stdout.print("\nTasks: lp link prediction, nc node classification, gc graph classification.")
 
 
+@with_graph(*READING)
 def inspect(
-    graph: Annotated[str, typer.Argument(help="A named dataset, a file of edges, or a folder of graphs.")],
+    path: Annotated[
+        str, typer.Argument(metavar="GRAPH", help="A named dataset, a file of edges, or a folder of graphs.")
+    ],
+    graph: Given,
     data: DataFolder = None,
-    features: Features = None,
-    labels: Labels = None,
-    weights: Weights = None,
-    directed: Directed = None,
-    source: Source = None,
-    target: Target = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
-    comment: Comment = None,
-    unlinked: Unlinked = None,
     member: Annotated[int | None, typer.Option("--graph", help="Which graph of a collection, counted from 0.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw degrees and δ to this file (.png, .svg or .pdf).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of what is sampled on large graphs.", min=0)] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
-    """Measure a graph: size, degrees, cycles, δ-hyperbolicity, labels; and say what follows.
+    """Measure a graph (size, degrees, cycles, δ-hyperbolicity, labels) and suggest models.
 
     Examples: h2hgcn inspect disease; h2hgcn inspect my.csv --labels labels.csv --plot shape.png
     """
     from h2hgcn.datasets import inspect_graph
+    from h2hgcn.experiments.config import COMMAND_LINE, Layer, choose_graph, open_graph, place_of
 
-    opened = open_graph(
-        graph, data, features=features, labels=labels, weights=weights, directed=directed, source=source,
-        target=target, header=header, delimiter=delimiter, comment=comment, unlinked=unlinked,
-    )  # fmt: skip
-    chosen = _one_graph(graph, opened, member)
-    title = graph if member is None else f"{graph}, graph {member}"
+    choice = choose_graph([Layer(COMMAND_LINE, {"data": place_of(path) | graph})])
+    chosen = _one_graph(path, open_graph(choice, data), member)
+    title = path if member is None else f"{path}, graph {member}"
     with stderr.status("measuring"):
         report = inspect_graph(chosen, seed=seed)
     if plot is not None:
@@ -98,11 +74,11 @@ def inspect(
 
         plot_inspection(chosen, report, plot)
     if json:
-        print_json({"graph": graph, "member": member, **report.to_dict()})
+        print_json({"graph": path, "member": member, **report.to_dict()})
     else:
         _print_report(title, report)
     if plot is not None:
-        stderr.print(f"Picture: {plot}", soft_wrap=True)
+        tell(f"Picture: {plot}")
 
 
 def _one_graph(name: str, opened: Any, member: int | None) -> Any:
@@ -121,7 +97,7 @@ def _one_graph(name: str, opened: Any, member: int | None) -> Any:
 
 def _print_report(name: str, report: "GraphReport") -> None:
     print_title(f"{name}\n")
-    table = Table(box=None, show_header=False, pad_edge=False)
+    table = plain_table(show_header=False)
     for what, value in _rows(report):
         table.add_row(what, value)
     stdout.print(table)
@@ -205,19 +181,11 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}".replace("%", " %")
 
 
+@with_graph(*READING)
 def convert(
+    graph: Given,
     edges: Annotated[Path, typer.Option(help="Edges: CSV, TSV or Parquet.")],
-    out: Annotated[Path, typer.Option(help="The folder to write; one that convert wrote is replaced.")],
-    features: Annotated[Path | None, typer.Option(help="Features: a file with a node id and numbers.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="Labels: a file with a node id and a label.")] = None,
-    weights: Weights = None,
-    directed: Annotated[bool, typer.Option("--directed/--undirected", help="Whether edges go one way.")] = False,
-    source: Source = None,
-    target: Target = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
-    comment: Comment = None,
-    unlinked: Unlinked = None,
+    out: Annotated[Path, typer.Option(help="The folder to write; an older folder of h2hgcn convert is replaced.")],
 ) -> None:
     """Convert a graph of any size, once, to a folder that train and others map into memory as --edges FOLDER.
 
@@ -225,22 +193,22 @@ def convert(
     """
     with starting():
         from h2hgcn.datasets import convert_graph, load_graph
-    if (source is None) != (target is None):
+    if ("source" in graph) != ("target" in graph):
         raise DataError("--source and --target belong together; give both or none")
-    columns = None if source is None or target is None else (source, target)
-    column = False if weights == "none" else weights
-    folder = convert_graph(
-        edges, out, features, labels, column, directed, columns=columns, header=header, delimiter=delimiter,
-        comment=comment, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
-    )  # fmt: skip
-    graph = load_graph(folder)
-    count = graph.edge_index.shape[1] // (1 if directed else 2)
-    stdout.print(f"{folder}: {graph.num_nodes:,} nodes, {count:,} edges, {graph.x.shape[1]} features", soft_wrap=True)
-    for note in graph.notes:
+    if "source" in graph:
+        graph["columns"] = (graph.pop("source"), graph.pop("target"))
+    if graph.get("weights") == "none":
+        graph["weights"] = False
+    graph |= {name: Path(graph[name]) for name in ("features", "labels") if name in graph}
+    folder = convert_graph(edges, out, **graph)
+    loaded = load_graph(folder)
+    count = loaded.edge_index.shape[1] // (1 if graph.get("directed") else 2)
+    stdout.print(f"{folder}: {loaded.num_nodes:,} nodes, {count:,} edges, {loaded.x.shape[1]} features", soft_wrap=True)
+    for note in loaded.notes:
         stdout.print(f"note: {note}", soft_wrap=True)
 
 
-def models(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def models(json: Json = False) -> None:
     """List the encoders.
 
     Example: h2hgcn models --json
@@ -261,7 +229,7 @@ def models(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = F
             ]
         )
         return
-    table = Table("name", "space", "tasks", "what", "paper", box=None, header_style="bold", pad_edge=False)
+    table = plain_table("name", "space", "tasks", "what", "paper")
     for name, encoder in ENCODERS.items():
         table.add_row(name, encoder.space, " ".join(encoder.tasks), encoder.summary, encoder.paper)
     stdout.print(table)

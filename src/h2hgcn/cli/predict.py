@@ -1,90 +1,70 @@
 """``h2hgcn predict`` and ``h2hgcn recommend``."""
 
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.table import Table
 
 from h2hgcn.cli.console import (
-    Force,
     check_table,
+    note,
+    plain_table,
     print_json,
+    print_rows,
     print_title,
     progress_bar,
-    say,
-    stderr,
     stdout,
+    tell,
     write_table,
 )
 from h2hgcn.cli.options import (
-    Comment,
+    READING,
     DataFolder,
-    Delimiter,
-    Directed,
-    Edges,
-    Features,
-    Header,
+    Force,
+    Given,
+    Json,
     NewEdges,
     NewFeatures,
     NoFinal,
     OtherGraphs,
     RunPath,
-    Source,
-    Target,
-    Unlinked,
-    Weights,
-    add_new_nodes,
-    open_other_graph,
-    open_run,
-    read_ids,
-    read_pairs,
-    warn_of,
+    Table,
+    with_graph,
 )
-from h2hgcn.errors import DataError
+from h2hgcn.cli.runs import add_new_nodes, open_other_graph, open_run, warn_of
+from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
     from h2hgcn.training import Run
 
 Columns = dict[str, list[Any]]
 
-# So many rows and columns fit a screen; all of them go to a file or to JSON.
-_SHOWN_ROWS = 20
-_SHOWN_COLUMNS = 8
 
-
+@with_graph("edges", *(name for name in READING if name != "labels"))
 def predict(
     run: RunPath,
+    graph: Given,
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="Pairs of nodes (lp), nodes (nc) or graphs (gc), by id. Default: all nodes or graphs, with "
-            "--new-edges the new nodes."
+            help="Pairs of nodes (lp), nodes (nc) or graphs (gc), by id. Default: all nodes or graphs; with "
+            "--new-edges, the new nodes."
         ),
     ] = None,
     new_edges: NewEdges = None,
     new_features: NewFeatures = None,
-    edges: Edges = None,
     graphs: OtherGraphs = None,
-    features: Features = None,
-    weights: Weights = None,
-    directed: Directed = None,
-    source: Source = None,
-    target: Target = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
-    comment: Comment = None,
-    unlinked: Unlinked = None,
     data: DataFolder = None,
-    out: Annotated[Path | None, typer.Option(help="File to write: .csv or .parquet.")] = None,
+    out: Table = None,
     force: Force = False,
     no_final: NoFinal = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Predict links, classes of nodes, or classes of graphs, with probabilities.
 
     With --new-edges (and --new-features) new nodes join the graph of the run. With --edges (and --features) the model
-    is used on another graph, whose nodes it need not have seen; with --graphs on the graphs of a folder.
+    is applied to another graph with new nodes, with --graphs to the graphs of a folder.
 
     Examples: h2hgcn predict runs/disease-lp-h2h-gcn-seed0 pairs.csv --out scores.csv;
     h2hgcn predict runs/my-nc-h2h-gcn-seed0 --new-edges new.csv;
@@ -92,29 +72,18 @@ def predict(
     """
     if out is not None:
         check_table(out, force)
-    options: dict[str, Any] = {
-        "features": features, "weights": weights, "directed": directed, "source": source, "target": target,
-        "header": header, "delimiter": delimiter, "comment": comment,
-        "unlinked": unlinked,
-    }  # fmt: skip
-    trained = open_run(run, data, edges is None and graphs is None, not no_final)
-    opened = add_new_nodes(trained, new_edges, new_features, edges, **options)
-    other = open_other_graph(opened, edges, graphs, **options) if opened is trained else None
+    trained = open_run(run, data, "edges" not in graph and graphs is None, not no_final)
+    opened = add_new_nodes(trained, new_edges, new_features, graph)
+    other = open_other_graph(opened, graph, graphs) if opened is trained else None
     columns = _PREDICT[opened.task.name](opened, file, other)
     warn_of(opened)
-    if out is not None:
-        write_table(out, columns)
-        stderr.print(f"{_length(columns):,} rows: {out}", soft_wrap=True)
-    if json:
-        print_json([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
-    elif out is None:
-        _print(columns)
+    _write(columns, out, json)
 
 
 def _links(run: "Run", file: Path | None, other: Any) -> Columns:
     if file is None:
-        raise DataError("say which pairs: give a file with two nodes in each row, or use h2hgcn recommend")
-    sources, targets = read_pairs(file, _node_ids(run, other))
+        raise DataError("name the pairs: give a file with two nodes in each row, or use h2hgcn recommend")
+    sources, targets = _read_pairs(file, _node_ids(run, other))
     probabilities = run.predict(list(zip(sources, targets, strict=True)), other)
     return {"source": sources, "target": targets, "probability": probabilities.tolist()}
 
@@ -122,7 +91,7 @@ def _links(run: "Run", file: Path | None, other: Any) -> Columns:
 def _nodes(run: "Run", file: Path | None, other: Any) -> Columns:
     known = _node_ids(run, other)
     new = getattr(run, "new_nodes", known[:0])
-    nodes = (new if len(new) else known).tolist() if file is None else read_ids(file, known, "node")
+    nodes = (new if len(new) else known).tolist() if file is None else _read_ids(file, known, "node")
     return _classes(run, "node", nodes, run.predict(nodes, other))
 
 
@@ -136,7 +105,7 @@ def _graphs(run: "Run", file: Path | None, other: Any) -> Columns:
         return _classes(run, "graph", [other.name], run.predict(other))
     collection = run.data if other is None else other
     known = ids_of(collection)
-    chosen = known.tolist() if file is None else read_ids(file, known, "graph")
+    chosen = known.tolist() if file is None else _read_ids(file, known, "graph")
     return _classes(run, "graph", chosen, run.predict(chosen, collection))
 
 
@@ -163,58 +132,39 @@ def _classes(run: "Run", what: str, names: list[Any], probabilities: Any) -> Col
     return columns | {f"p({name})": probabilities[:, k].tolist() for k, name in enumerate(classes)}
 
 
-def _length(columns: Columns) -> int:
-    return len(next(iter(columns.values())))
-
-
-def _print(columns: Columns) -> None:
-    shown = list(columns)[:_SHOWN_COLUMNS]
-    table = Table(*shown, box=None, header_style="bold", pad_edge=False)
-    for row in list(zip(*(columns[name] for name in shown), strict=True))[:_SHOWN_ROWS]:
-        table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
-    stdout.print(table)
-    if _length(columns) > _SHOWN_ROWS or len(columns) > len(shown):
-        size = f"{_length(columns):,} rows and {len(columns)} columns"
-        stderr.print(f"{size} in all; --out FILE or --json has the others")
-
-
-_SHOWN_LINKS = 20
-
-
+@with_graph("header")
 def recommend(
     run: RunPath,
+    graph: Given,
     node: Annotated[str | None, typer.Option(help="The id of a node.")] = None,
     nodes: Annotated[Path | None, typer.Option(help="A file of node ids.")] = None,
     all_nodes: Annotated[bool, typer.Option("--all", help="All nodes.")] = False,
-    new_edges: NewEdges = None,
-    new_features: NewFeatures = None,
-    header: Header = None,
     top: Annotated[
         int | None, typer.Option(metavar="K", help="The K likeliest links of the whole graph.", min=1)
     ] = None,
     k: Annotated[
-        int | None, typer.Option("-k", "--count", help="How many of each node.", min=1, show_default="10")
+        int | None, typer.Option("-k", "--count", help="Number of links per node.", min=1, show_default="10")
     ] = None,
     direction: Annotated[
-        str | None,
-        typer.Option(help="Of a directed graph: out, links from the node, or in, links to it. Default: out."),
+        Literal["out", "in"] | None,
+        typer.Option(help="In a directed graph, links from the node or to it.", show_default="out"),
     ] = None,
     index: Annotated[
-        str | None,
-        typer.Option(
-            help="exact, or hnsw or ivf (extra scale), kept in the run's folder. Default: by the graph's size."
-        ),
+        Literal["exact", "hnsw", "ivf"] | None,
+        typer.Option(help="hnsw and ivf need the extra scale and are kept in RUN.", show_default="by the graph's size"),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="File to write: .csv or .parquet.")] = None,
+    new_edges: NewEdges = None,
+    new_features: NewFeatures = None,
+    out: Table = None,
     force: Force = False,
     no_final: NoFinal = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """List the likeliest missing links of a node, of a file of nodes, of all nodes, or of the whole graph.
 
     In a directed graph these are links from the node, the likeliest first; --direction in lists links to it. --top
-    ranks all pairs of nodes that are not linked. Nodes with fewer missing links than asked for get fewer rows. With
-    --new-edges (and --new-features) new nodes join the graph of the run, and can be asked for.
+    ranks all pairs of nodes that are not linked. A node with fewer missing links gets fewer rows. With --new-edges
+    (and --new-features) new nodes join the graph of the run.
 
     Examples: h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --node 7 -k 5;
     h2hgcn recommend runs/disease-lp-h2h-gcn-seed0 --all --out links.parquet;
@@ -222,98 +172,109 @@ def recommend(
     h2hgcn recommend runs/my-nc-h2h-gcn-seed0 --node new1 --new-edges new.csv
     """
     if (node is not None) + (nodes is not None) + all_nodes + (top is not None) != 1:
-        raise DataError("say whose links: --node ID, --nodes FILE, --all or --top K, one of these")
+        raise DataError("choose one of --node ID, --nodes FILE, --all and --top K")
     if top is not None and direction is not None:
         raise DataError("--direction: only with --node, --nodes or --all; --top ranks links from all nodes to all")
     if top is not None and k is not None:
-        raise DataError("--top says how many links of the whole graph, -k how many of each node; give one of them")
-    k = 10 if k is None else k
+        raise DataError("--top is the number of links of the whole graph, -k of each node; give one of them")
     if out is not None:
         check_table(out, force)
-    if header is not None and new_edges is None:
+    if graph and new_edges is None:
         raise DataError("--header and --no-header are about the file of --new-edges, which is not given")
-    opened = open_run(run, with_data=False, final=not no_final)
-    opened = add_new_nodes(opened, new_edges, new_features, header=header)
+    opened = add_new_nodes(open_run(run, with_data=False, final=not no_final), new_edges, new_features, graph)
     warn_of(opened)
     if opened.classes is not None and opened.link_decoder is not None:
-        say(
-            "note",
-            "bold yellow",
-            "this run learned classes: its link probabilities are not calibrated; use their order",
-        )
+        note("this run learned classes: its link probabilities are not calibrated; use their order")
     if node is not None and out is None and index is None:
-        _one(opened, node, k, direction, json)
+        _print_links(opened, node, k or 10, direction, json)
         return
-    if top is not None:
-        _top(opened, top, index, out, json)
-        return
-    _many(opened, node, nodes, k, index, direction, out, json)
+    from h2hgcn.training.names import NodeNames
+    from h2hgcn.training.recommending import recommend_links_of, top_links_of
+
+    wanted: Any = None if node is None else [node]
+    if nodes is not None and opened.data is not None:
+        wanted = _read_ids(nodes, NodeNames(opened.data).ids, "node")
+    with progress_bar("nodes") as progress:
+        if top is not None:
+            columns = top_links_of(opened, top, index, progress, tell)
+        else:
+            columns = recommend_links_of(opened, wanted, k or 10, index, direction, progress, tell)
+    _write(columns, out, json)
 
 
-def _one(opened: "Run", node: str, k: int, direction: str | None, json: bool) -> None:
+def _print_links(opened: "Run", node: str, k: int, direction: str | None, json: bool) -> None:
     rows = opened.recommend(node, k, direction)
     if json:
         print_json([row._asdict() for row in rows])
         return
     preposition = {"out": "from", "in": "to", None: "of"}[opened.link_order(direction)[0]]
     print_title(f"likeliest missing links {preposition} {node}")
-    table = Table("node", "probability", "distance", box=None, header_style="bold", pad_edge=False)
+    table = plain_table("node", "probability", "distance")
     for row in rows:
         probability = "-" if row.probability is None else f"{row.probability:.4f}"
         table.add_row(str(row.node), probability, f"{row.distance:.4f}")
     stdout.print(table)
 
 
-def _many(
-    opened: "Run",
-    node: str | None,
-    nodes: Path | None,
-    k: int,
-    index: str | None,
-    direction: str | None,
-    out: Path | None,
-    json: bool,
-) -> None:
-    from h2hgcn.training.names import NodeNames
-    from h2hgcn.training.recommending import recommend_links_of
-
-    wanted: Any = None if node is None else [node]
-    if nodes is not None and opened.data is not None:
-        wanted = read_ids(nodes, NodeNames(opened.data).ids, "node")
-    with progress_bar("nodes") as progress:
-        columns = recommend_links_of(opened, wanted, k, index, direction, progress, _say)
-    _write(columns, out, json)
-
-
-def _top(opened: "Run", top: int, index: str | None, out: Path | None, json: bool) -> None:
-    from h2hgcn.training.recommending import top_links_of
-
-    with progress_bar("nodes") as progress:
-        columns = top_links_of(opened, top, index, progress, _say)
-    _write(columns, out, json)
-
-
-def _say(words: str) -> None:
-    stderr.print(words, soft_wrap=True)
-
-
 def _write(columns: dict[str, Any], out: Path | None, json: bool) -> None:
     """To a file, as JSON, or the first rows as a table."""
     if out is not None:
         write_table(out, columns)
-        _say(f"{len(columns['rank']):,} rows: {out}")
-    plain = {name: column.tolist() for name, column in columns.items()} if json or out is None else {}
-    rows = list(zip(*plain.values(), strict=True))
-    if json:
-        print_json([dict(zip(plain, row, strict=True)) for row in rows])
-    elif out is None:
-        _print_links(list(plain), rows)
+        tell(f"{len(next(iter(columns.values()))):,} rows: {out}")
+    if json or out is None:
+        plain = {name: column if isinstance(column, list) else column.tolist() for name, column in columns.items()}
+        if json:
+            print_json([dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)])
+        else:
+            print_rows(plain)
 
 
-def _print_links(names: list[str], rows: list[tuple[Any, ...]]) -> None:
-    table = Table(*names, box=None, header_style="bold", pad_edge=False)
-    for row in rows[:_SHOWN_LINKS]:
-        table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
-    stdout.print(table)
-    if len(rows) > _SHOWN_LINKS:
-        stderr.print(f"{len(rows):,} rows in all; --out FILE or --json has the others")
+def _read_pairs(path: Path, known: Any) -> list[list[Any]]:
+    """The sources and the targets of pairs of ``known`` ids, as two lists."""
+    from h2hgcn.datasets.tables import EDGE_COLUMN_NAMES, end_columns
+
+    table = _read(path, known, EDGE_COLUMN_NAMES)
+    if len(table.columns) < 2:
+        raise DataError(f"{path} has one column; a pair needs two nodes: delimit them by a comma or a tab")
+    sources, targets = _known_ids(table, end_columns(table.columns), known, "node")
+    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        if source == target:
+            raise DataError(f"{table.where(row)}: the pair is the node {source!r} with itself; leave the row out")
+    return [sources, targets]
+
+
+def _read_ids(path: Path, known: Any, what: str) -> list[Any]:
+    """Some of the ``known`` ids of nodes or graphs, as ``what`` says."""
+    from h2hgcn.datasets.tables import id_column
+
+    table = _read(path, known, frozenset({what}))
+    return _known_ids(table, (id_column(table.columns),), known, what)[0]
+
+
+def _read(path: Path, known: Any, names: frozenset[str]) -> Any:
+    from h2hgcn.datasets.nodes import read_node_table
+    from h2hgcn.datasets.tables import TextFormat
+
+    table, notes = read_node_table(path, known, TextFormat(), names)
+    if names.isdisjoint(name.lower() for name in table.columns):
+        for each in notes:
+            warnings.warn(each, DataWarning, stacklevel=2)
+    return table
+
+
+def _known_ids(table: Any, columns: tuple[int, ...], known: Any, what: str) -> list[list[Any]]:
+    """Ids as the graph has them, matched by their text: 7 matches 7 in a column of text, too."""
+    from h2hgcn.datasets.arrays import unknown_nodes
+
+    by_text = {str(node): node for node in known.tolist()}
+    written = [table.ids(column).tolist() for column in columns]
+    unknown = [
+        (row, node) for row, ids in enumerate(zip(*written, strict=True)) for node in ids if str(node) not in by_text
+    ]
+    if unknown:
+        row = unknown[0][0]
+        header = row == 0 and not table.has_header
+        hint = "; if the line is a header, name its columns id, or source and target" if header else ""
+        problem = unknown_nodes([node for _, node in unknown], known, what)
+        raise DataError(f"{table.where(row)}: {problem}{hint}")
+    return [[by_text[str(node)] for node in ids] for ids in written]

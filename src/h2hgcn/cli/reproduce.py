@@ -1,15 +1,26 @@
 """``h2hgcn reproduce``: the paper's tables, run and shown."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.table import Column, Table
+from rich.table import Column
 
-from h2hgcn.cli.console import check_free, counted, print_title, run_cells, say, starting, stderr, stdout
-from h2hgcn.cli.options import DataFolder
+from h2hgcn.cli.console import (
+    check_free,
+    counted,
+    note,
+    plain_table,
+    print_title,
+    run_cells,
+    starting,
+    stdout,
+    stop,
+    tell,
+)
+from h2hgcn.cli.options import DataFolder, Jobs
 from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write
 
@@ -38,53 +49,42 @@ def run_table(
         )
     missing = unfinished(asked, records)
     if not missing:
-        stderr.print("all of these runs are finished")
+        tell("all of these runs are finished")
         return True
-    busy = _Round(records, results / "unfinished", data).run(missing, jobs)
+    place = results / "unfinished"
+    busy = _run_missing(missing, records, place, data, jobs)
     if busy and len(unfinished(missing, records)) == len(busy):  # else it was told to stop
-        busy = _Round(records, results / "unfinished", data, _WAIT_SECONDS).run(busy, jobs)
+        busy = _run_missing(busy, records, place, data, jobs, _WAIT_SECONDS)
     busy = unfinished(busy, records)
     if busy:
-        say("note", "bold yellow", f"{counted(len(busy), 'run')} left to another process, which is at it now")
+        note(f"{counted(len(busy), 'run')} left to another process, which is running now")
     return not unfinished(asked, records)
 
 
-class _Round:
-    """Runs are begun unless another process has recorded them by then, and left alone while one trains them."""
+def _run_missing(
+    runs: "Sequence[TableRun]", records: "Records", folder: Path, root: Path | None, jobs: int | None, wait: float = 0.0
+) -> "list[TableRun]":
+    """Runs what no process has recorded yet; returns the runs that another process is training now."""
+    from h2hgcn.experiments.reproduce import cell_of, record_of, still_unfinished, unfinished
+    from h2hgcn.training.folder import BusyFolderError
 
-    def __init__(self, records: "Records", folder: Path, root: Path | None, wait_seconds: float = 0.0) -> None:
-        self._records, self._folder, self._root, self._wait_seconds = records, folder, root, wait_seconds
-        self._begun: list[TableRun] = []
-        self._places: list[Cell] = []
-        self._busy: list[TableRun] = []
+    busy: list[TableRun] = []
 
-    def run(self, runs: "Sequence[TableRun]", jobs: int | None) -> "list[TableRun]":
-        """Carries out and records runs; those that another process is at."""
-        run_cells(self._cells(runs), len(runs), jobs, self._finished)
-        return self._busy
-
-    def _cells(self, runs: "Sequence[TableRun]") -> "Iterator[Cell]":
-        from h2hgcn.experiments.reproduce import cell_of, still_unfinished
-
-        for run in still_unfinished(runs, self._records):
-            self._begun.append(run)
-            self._places.append(cell_of(run, self._records, self._folder, self._root, self._wait_seconds))
-            yield self._places[-1]
-
-    def _finished(self, number: int, outcome: "Outcome") -> str:
-        from h2hgcn.experiments.reproduce import record_of, unfinished
-        from h2hgcn.training.folder import BusyFolderError
-
-        run = self._begun[number]
+    def finished(cell: "Cell", outcome: "Outcome") -> str:
+        run = cell.key
         if isinstance(outcome.error, BusyFolderError):
-            self._busy.append(run)
+            busy.append(run)
         elif outcome.error is not None:
             raise outcome.error
         else:
-            if unfinished([run], self._records):  # another process may have begun when this one's lock was gone
-                self._records.add(record_of(run, outcome))
-            shutil.rmtree(self._places[number].folder, ignore_errors=True)
+            if unfinished([run], records):  # another process may have started when this one's lock was gone
+                records.add(record_of(run, outcome))
+            shutil.rmtree(cell.folder, ignore_errors=True)
         return f"{run.row.name}, {run.column.id}, seed {run.seed}"
+
+    cells = (cell_of(run, records, folder, root, wait) for run in still_unfinished(runs, records))
+    run_cells(cells, len(runs), jobs, finished)
+    return busy
 
 
 # Of tables that are shown: the longest names of rows that stay on one line, and blanks between columns.
@@ -94,12 +94,15 @@ Results = Annotated[Path, typer.Option(help="Folder of the records, one file a t
 
 
 def reproduce(
-    table: Annotated[str | None, typer.Argument(help="table1, table2, table3, table4 or ablations.")] = None,
+    table: Annotated[
+        Literal["table1", "table2", "table3", "table4", "ablations"] | None,
+        typer.Argument(help="A table of the paper, or our ablations."),
+    ] = None,
     cells: Annotated[str | None, typer.Option(help="Columns, joined by commas, such as cora-lp. Default: all.")] = None,
     models: Annotated[str | None, typer.Option(help="Rows, joined by commas. Default: all.")] = None,
-    protocol: Annotated[str, typer.Option(help="legacy (the paper's) or clean.")] = "legacy",
+    protocol: Annotated[Literal["legacy", "clean"], typer.Option(help="legacy is the paper's.")] = "legacy",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes, of one thread each. Default: one a core.")] = None,
+    jobs: Jobs = None,
     data: DataFolder = None,
     results: Results = Path("results"),
     show: Annotated[bool, typer.Option("--show", help="Only print what there is of these cells and models.")] = False,
@@ -134,29 +137,27 @@ def reproduce(
     for name in TABLES if write is not None else names:
         _tell_of_broken_lines(Records(results / f"{name}.jsonl"))
     if not results.is_dir() and write is None:
-        say("note", "bold yellow", f"{results} is not there, so nothing is recorded; --results names another folder")
+        note(f"{results} does not exist, so there are no records; --results names another folder")
     if write is not None:
         _write(write, results)
     else:
         for name in names:
             _show(name, _names(cells), _names(models), protocol, results)
     if not finished:
-        say("stopped", "bold yellow", "run the same command again to resume")
-        raise typer.Exit(1)
+        stop("not all runs are finished")
 
 
 def _tell_of_broken_lines(records: "Records") -> None:
-    """A run whose line was cut short, or lacks something, is not shown, and one who does not know would not miss it."""
+    """A run whose line is damaged is not shown, which nobody would notice."""
     from h2hgcn.experiments.reproduce import unusable_lines
 
     broken = unusable_lines(records)
     if broken:
         which = ", ".join(map(str, broken[:5])) + (", ..." if len(broken) > 5 else "")
-        say(
-            "note", "bold yellow",
-            f"{records.path} has {counted(len(broken), 'line')} that cannot be used ({which}): such a run counts as "
-            "not done, and is done again when it is asked for; take the line away to be rid of this note",
-        )  # fmt: skip
+        note(
+            f"{records.path} has {counted(len(broken), 'line')} that cannot be used ({which}). Such a run counts as "
+            "not done and is run again; delete the line to remove this note."
+        )
 
 
 def _write(path: Path, results: Path) -> None:
@@ -166,7 +167,7 @@ def _write(path: Path, results: Path) -> None:
         raise DataError(f"{results} has no records of any table, so {path} is not written; name another --results")
     with atomic_write(path) as file:
         file.write(results_page(results).encode())
-    stderr.print(f"{path}", soft_wrap=True)
+    tell(path)
 
 
 def _names(text: str | None) -> list[str]:
@@ -180,7 +181,7 @@ def _show(name: str, cells: Sequence[str], models: Sequence[str], protocol: str,
 
     paper = paper_table(name)
     if protocol not in paper.part(cells).protocols:
-        say("note", "bold yellow", f"{name} has no {protocol} protocol")
+        note(f"{name} has no {protocol} protocol")
         return
     lines = table_lines(paper, Records(results / f"{name}.jsonl"), protocol, cells, models)
     stdout.print()
@@ -189,7 +190,7 @@ def _show(name: str, cells: Sequence[str], models: Sequence[str], protocol: str,
         if number:
             stdout.print()
         titles = (Column(lines[0][column], no_wrap=True) for column in columns[1:])
-        shown = Table(Column(max_width=_NAMES), *titles, box=None, header_style="bold", pad_edge=False)
+        shown = plain_table(Column(max_width=_NAMES), *titles)
         for line in lines[1:]:
             if any(line[column] for column in columns[1:]):
                 shown.add_row(*(line[column] for column in columns))

@@ -1,71 +1,173 @@
-"""``h2hgcn evaluate``, ``embed`` and ``split``: what a finished run holds."""
+"""Finished runs: how commands open them, and ``h2hgcn evaluate``, ``embed`` and ``split``."""
 
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from h2hgcn.cli.console import (
-    Force,
     check_free,
     check_table,
     metrics_table,
+    note,
     print_classes,
     print_json,
     progress_bar,
-    stderr,
+    starting,
     stdout,
+    tell,
     write_table,
 )
 from h2hgcn.cli.options import (
-    Comment,
+    READING,
     DataFolder,
-    Delimiter,
-    Directed,
-    Edges,
-    Features,
-    Header,
-    Labels,
+    Force,
+    Given,
+    Json,
     NewEdges,
     NewFeatures,
     NoFinal,
     OtherGraphs,
     RunPath,
-    Source,
-    Target,
-    Unlinked,
-    Weights,
-    add_new_nodes,
-    open_other_graph,
-    open_run,
+    with_graph,
 )
-from h2hgcn.cli.train import print_held_out
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
     from h2hgcn.training import Run
 
+# New edges are read as the run's edges were, unless flags say otherwise; so is another graph, which may be directed.
+_OF_NEW_EDGES = ("weights", "source", "target", "header", "delimiter", "comment")
+_SAME_WAY = ("weights", "directed", "source", "target", "delimiter", "comment")
+
+
+def open_run(
+    path: Path, root: Path | None = None, with_data: bool = True, final: bool = False, moved: Given | None = None
+) -> "Run":
+    """A run with its data: one graph is in the run's folder, a collection is where it was, or where ``moved`` says.
+    With ``final``, its final fit if there is one.
+    """
+    if not path.is_dir():
+        raise DataError(f"{path} is not a folder; give the folder of a run")
+    with starting():
+        from h2hgcn.training import load_run
+        from h2hgcn.training.final import load_final
+
+        run = load_run(path)
+        fitted, problem = load_final(run) if final else (None, None)
+    if problem is not None:
+        note(f"{problem}; the run itself is used")
+    if fitted is not None:
+        tell(f"using the final fit in {fitted.folder}; --no-final uses the run itself")
+        run = fitted
+    if run.data is None and with_data:
+        run.data = _collection(run, path, root, moved or {})
+    elif moved and "graphs" in moved and with_data:
+        raise DataError(f"--graphs: {path} is about one graph, which it holds; leave it out")
+    return run
+
+
+def _collection(run: "Run", path: Path, root: Path | None, moved: Given) -> Any:
+    """The collection that the run was trained on; ``moved`` has its folder and labels, if they were moved."""
+    from h2hgcn.datasets.graph_file import fingerprint
+    from h2hgcn.experiments.config import GraphChoice, open_graph
+
+    if not run.task.of_collections:
+        raise DataError(f"{path / 'graph.safetensors'} is missing; give the run's command again, which writes it again")
+    options = {name: value for name, value in run.config["data"].items() if name not in ("fingerprint", "memory")}
+    if moved and "graphs" not in options:
+        raise DataError(f"--{next(iter(moved))}: {path} was not trained on a folder of graphs; leave it out")
+    if not options:
+        raise DataError(f"{path} does not say where its graphs came from; use load_run(path, data=...) from Python")
+    options |= moved
+    for name in ("graphs", "labels"):
+        if name in options and not Path(options[name]).exists():
+            raise DataError(f"{options[name]}, which {path} was trained on, is missing; name its place with --{name}")
+    choice = GraphChoice(options)
+    with warnings.catch_warnings():  # printed when it was trained on
+        warnings.simplefilter("ignore", DataWarning)
+        data = open_graph(choice, root)
+    if getattr(data, "y", None) is None or fingerprint(data) != run.config["data"]["fingerprint"]:
+        where = options.get("graphs", choice.name)
+        raise DataError(
+            f"{where} is not what {path} was trained on: graphs, features or classes differ. Find the same data, or "
+            "train again."
+        )
+    return data
+
+
+def warn_of(run: "Run") -> None:
+    """Prints the warnings that matter to anyone who uses the run's predictions."""
+    from h2hgcn.training.result_warnings import serious_warnings
+
+    for warning in serious_warnings(run.result):
+        note(warning)
+
+
+def add_new_nodes(run: "Run", new_edges: str | None, new_features: str | None, graph: Given) -> "Run":
+    """The run with new nodes, if there are any."""
+    if new_edges is None and new_features is None:
+        return run
+    if "edges" in graph:
+        raise DataError("--edges is another graph, --new-edges and --new-features add to that of the run; choose one")
+    useless = [f"--{name}" for name in graph if name not in _OF_NEW_EDGES]
+    if useless:
+        raise DataError(f"{', '.join(useless)}: not with --new-edges, which join the run's graph; leave it out")
+    # ids of the run tell whether new edges have a header
+    of_run = {name: value for name, value in run.config["data"].items() if name in _OF_NEW_EDGES and name != "header"}
+    read = {**(of_run if new_edges is not None else {}), **graph}
+    if ("source" in read) != ("target" in read):
+        raise DataError("--source and --target belong together; give both or none")
+    return run.with_new(
+        None if new_edges is None else Path(new_edges),
+        None if new_features is None else Path(new_features),
+        weights=False if read.get("weights") == "none" else read.get("weights"),
+        columns=(read["source"], read["target"]) if "source" in read else None,
+        header=read.get("header"),
+        delimiter=read.get("delimiter"),
+        comment=read.get("comment"),
+    )
+
+
+def open_other_graph(run: "Run", graph: Given, graphs: str | None = None) -> Any:
+    """A graph that the run has not seen, or a collection of other graphs; None if neither is given."""
+    from h2hgcn.datasets.graph_folder import load_graphs_by_text
+    from h2hgcn.datasets.loading import load_graph_by_text
+
+    before = {name: value for name, value in run.config["data"].items() if name in _SAME_WAY}
+    if graphs is not None:
+        if not run.task.of_collections:
+            raise DataError("--graphs: this run is about one graph; name another one with --edges")
+        if useless := [name for name in ("edges", "unlinked") if name in graph]:
+            raise DataError(f"--{useless[0]}: only for one graph; leave it out with --graphs")
+        known = run.config["facts"].get("feature_names")
+        return load_graphs_by_text(graphs, **{"labels": False, "features": known, **before, **graph})
+    if "edges" not in graph:
+        if graph:
+            raise DataError(f"{', '.join(f'--{name}' for name in graph)}: only with --edges, for another graph")
+        return None
+    run.check_inductive()
+    return load_graph_by_text(**{**before, **graph})
+
 
 def evaluate(
     run: RunPath,
-    graphs: Annotated[
-        str | None, typer.Option(help="Where the folder of graphs is that the run was trained on, if it was moved.")
-    ] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="Where the labels of these graphs are, if they were moved.")
-    ] = None,
+    graphs: Annotated[str | None, typer.Option(help="New place of the run's folder of graphs, if it moved.")] = None,
+    labels: Annotated[str | None, typer.Option(help="New place of the labels of these graphs, if they moved.")] = None,
     data: DataFolder = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
-    """Compute a run's metrics again, on the parts of its data: validation and test. Of classes, the precision, recall
-    and F1 of each on the test part, and the confusion matrix.
+    """Compute a run's metrics again, on validation and test data. For classes, also precision, recall and F1 of each
+    on the test data, and the confusion matrix.
 
-    These are of the run itself, also if it has a final fit. Nothing was held out of a final fit, RUN/final: it has the
-    metrics of the run that it comes from.
+    The metrics are those of the run itself, even if it has a final fit. A final fit (RUN/final) holds nothing out; for
+    it, the metrics of its run are shown.
 
     Example: h2hgcn evaluate runs/disease-lp-h2h-gcn-seed0
     """
-    opened = open_run(run, data, graphs=graphs, labels=labels)
+    moved = {name: value for name, value in (("graphs", graphs), ("labels", labels)) if value is not None}
+    opened = open_run(run, data, moved=moved)
     selection = opened.result["selection"]
     if not opened.task.parts:
         if json:
@@ -82,31 +184,31 @@ def evaluate(
         print_classes(details)
 
 
+def print_held_out(final: "Run") -> None:
+    """The metrics of the run that a final fit comes from."""
+    from h2hgcn.training.artifacts import scores_of_baselines
+
+    of_run, selection = final.result["of_run"], final.result["selection"]
+    if of_run is not None:
+        stdout.print(f"Nothing was held out. Metrics of its run, {final.config['final']['run']}:", soft_wrap=True)
+        stdout.print(metrics_table(of_run["metrics"], selection, scores_of_baselines(of_run, selection)))
+
+
+@with_graph("edges", *READING)
 def embed(
     run: RunPath,
+    graph: Given,
     out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz, .csv, or .npy for points alone.")],
     coordinates: Annotated[
-        str | None,
+        Literal["lorentz", "poincare", "klein", "tangent", "euclidean"] | None,
         typer.Option(
-            help="lorentz, poincare, klein or tangent (at the origin, for Euclidean methods); of Euclidean models "
-            "euclidean.",
+            help="tangent (at the origin) suits Euclidean methods; Euclidean models have euclidean only.",
             show_default="of the model",
         ),
     ] = None,
     new_edges: NewEdges = None,
     new_features: NewFeatures = None,
-    edges: Edges = None,
     graphs: OtherGraphs = None,
-    features: Features = None,
-    labels: Labels = None,
-    weights: Weights = None,
-    directed: Directed = None,
-    source: Source = None,
-    target: Target = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
-    comment: Comment = None,
-    unlinked: Unlinked = None,
     data: DataFolder = None,
     force: Force = False,
     no_final: NoFinal = False,
@@ -118,24 +220,17 @@ def embed(
     Example: h2hgcn embed runs/disease-lp-h2h-gcn-seed0 --out disease.csv --coordinates poincare
     """
     check_free(out, force)
-    opened = open_run(run, data, edges is None and graphs is None, not no_final)
-    if edges is not None and opened.task.of_collections:
-        raise DataError(
-            f"--edges: {run} is about graphs of a collection; h2hgcn predict tells the class of another one"
-        )
-    options: dict[str, Any] = {
-        "features": features, "labels": labels, "weights": weights, "directed": directed, "source": source,
-        "target": target, "header": header, "delimiter": delimiter, "comment": comment,
-        "unlinked": unlinked,
-    }  # fmt: skip
-    extended = add_new_nodes(opened, new_edges, new_features, edges, **options)
-    other = open_other_graph(opened, edges, graphs, **options) if extended is opened else extended.data
+    opened = open_run(run, data, "edges" not in graph and graphs is None, not no_final)
+    if "edges" in graph and opened.task.of_collections:
+        raise DataError(f"--edges: {run} is about graphs of a collection; use h2hgcn predict for the class of another")
+    extended = add_new_nodes(opened, new_edges, new_features, graph)
+    other = open_other_graph(opened, graph, graphs) if extended is opened else extended.data
     count = (_stream if _is_large(opened, other, out) else _write)(opened, other, out, coordinates)
-    stderr.print(f"{count:,} points: {out}", soft_wrap=True)
+    tell(f"{count:,} points: {out}")
 
 
 def _is_large(opened: "Run", other: Any, out: Path) -> bool:
-    """Whether points go to the file block by block: those of converted graphs, where the file allows for it."""
+    """Whether points are written block by block: those of converted graphs, if the format allows it."""
     from h2hgcn.datasets.graph_file import FOLDER
     from h2hgcn.embeddings.files import STREAMED
 
@@ -166,14 +261,14 @@ def split(
     data: DataFolder = None,
     force: Force = False,
 ) -> None:
-    """Write which links, nodes or graphs a run was trained, validated and tested on.
+    """Write the links, nodes or graphs that a run was trained, validated and tested on.
 
-    Of links: source, target, split (train, val or test), label (1, or 0 for a pair without a link). Of nodes or graphs:
-    node or graph, label, split; such a file of nodes can be used as --labels, with the same split.
+    Columns for links: source, target, split (train, val or test), label (1, or 0 for a pair without a link). For nodes
+    or graphs: node or graph, label, split. A file of nodes can be used as --labels, with the same split.
 
     Example: h2hgcn split runs/disease-lp-h2h-gcn-seed0 --out split.csv
     """
     check_table(out, force)
     columns = open_run(run, data).split_table()
     write_table(out, columns)
-    stderr.print(f"{len(columns['split']):,} rows: {out}", soft_wrap=True)
+    tell(f"{len(columns['split']):,} rows: {out}")

@@ -1,5 +1,6 @@
 """``h2hgcn train`` and ``h2hgcn finalize``."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,38 +9,42 @@ import typer
 from h2hgcn.cli.console import (
     StopAfterEpoch,
     TrainingProgress,
-    command_to_resume,
     counted,
     epochs_line,
     metrics_table,
+    note,
     print_classes,
     print_json,
     print_title,
-    say,
     starting,
-    stderr,
     stdout,
+    stop,
+    tell,
 )
 from h2hgcn.cli.memory import kept_memory
 from h2hgcn.cli.options import (
-    Comment,
+    BatchSize,
+    Closure,
     DataFolder,
-    Delimiter,
-    Directed,
-    Edges,
-    Features,
-    Graphs,
-    Header,
-    Labels,
+    Device,
+    Dim,
+    Epochs,
+    Fanout,
+    Given,
+    Json,
+    Layers,
+    Lr,
+    Model,
+    Protocol,
+    Retrain,
     RunPath,
     Search,
-    Source,
-    Target,
-    Unlinked,
-    Weights,
-    given,
-    open_run,
+    Settings,
+    Task,
+    Workers,
+    with_graph,
 )
+from h2hgcn.cli.runs import open_run, print_held_out
 
 if TYPE_CHECKING:
     from h2hgcn.experiments import Experiment
@@ -52,8 +57,8 @@ def finalize(
         Path | None, typer.Option(help="Folder of the final fit. Default: RUN/final, which other commands prefer.")
     ] = None,
     data: DataFolder = None,
-    force: Annotated[bool, typer.Option("--force", help="Train again what is in the folder.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    force: Retrain = False,
+    json: Json = False,
 ) -> None:
     """Train the settings of a finished run again on all edges, labels or graphs, for as many epochs as were best.
 
@@ -75,18 +80,15 @@ def finalize_run(run: "Run", folder: Path, force: bool = False) -> "Run":
     from h2hgcn.training.final import finalize as fit_finally
 
     progress = TrainingProgress(run.result["best_epoch"])
-    try:
-        with StopAfterEpoch() as stop, kept_memory(), progress:
-            final = fit_finally(run, folder, force=force, on_epoch=progress.update, should_stop=stop.wanted)
-    except KeyboardInterrupt:
-        say("stopped", "bold yellow", f"at once; {command_to_resume(force)} resumes from the last checkpoint")
-        raise typer.Exit(1) from None
+    final = _with_progress(
+        progress,
+        lambda stopped: fit_finally(run, folder, force=force, on_epoch=progress.update, should_stop=stopped),
+        force,
+    )
     if not final.finished:
-        epoch = final.result["epochs"]
-        say("stopped", "bold yellow", f"final fit after epoch {epoch}; {command_to_resume(force)} resumes from there")
-        raise typer.Exit(1)
+        stop(f"final fit after epoch {final.result['epochs']}", force)
     if not progress.trained:
-        stderr.print(f"finished already, in {folder}; h2hgcn finalize --force trains it again", soft_wrap=True)
+        tell(f"finished already, in {folder}; h2hgcn finalize --force trains it again")
     return final
 
 
@@ -98,74 +100,48 @@ def print_final(final: "Run", run: Path) -> None:
     print_title(f"final fit of {run}: all data, {epochs}, {result['seconds']:.1f} s of training")
     print_held_out(final)
     for warning in result.get("doubts", ()):
-        say("note", "bold yellow", warning)
+        note(warning)
     used = final.folder is not None and final.folder == run / "final"
     whose = f"use it for {run}" if used else "take this folder as their RUN"
     stdout.print(f"{final.folder}  predict, recommend, embed and explore {whose}", soft_wrap=True)
 
 
-def print_held_out(final: "Run") -> None:
-    """The metrics of the run that a final fit comes from, labeled so."""
-    from h2hgcn.training.artifacts import scores_of_baselines
-
-    of_run, selection = final.result["of_run"], final.result["selection"]
-    if of_run is not None:
-        origin = final.config["final"]["run"]
-        stdout.print(f"Nothing was held out. Metrics of the run that it comes from, {origin}:", soft_wrap=True)
-        stdout.print(metrics_table(of_run["metrics"], selection, scores_of_baselines(of_run, selection)))
+def _with_progress(progress: TrainingProgress, work: "Callable[[Callable[[], bool]], Run]", force: bool) -> "Run":
+    """Trains with a bar on the terminal, until it is told to stop."""
+    try:
+        with StopAfterEpoch() as signals, kept_memory(), progress:
+            return work(signals.wanted)
+    except KeyboardInterrupt:
+        stop("at once", force)
 
 
+@with_graph()
 def train(
-    task: Annotated[
-        str | None,
-        typer.Option(help="lp, nc, gc or embed: links, classes of nodes or graphs, distances. Default: lp, or gc."),
-    ] = None,
-    dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
-    edges: Edges = None,
-    graphs: Graphs = None,
-    features: Features = None,
-    labels: Labels = None,
-    weights: Weights = None,
-    directed: Directed = None,
-    source: Source = None,
-    target: Target = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
-    comment: Comment = None,
-    unlinked: Unlinked = None,
+    graph: Given,
+    task: Task = None,
     data: DataFolder = None,
-    model: Annotated[str | None, typer.Option(help="The encoder; see h2hgcn models.")] = None,
-    dim: Annotated[int | None, typer.Option(help="Dimension of the embedding space.")] = None,
-    layers: Annotated[int | None, typer.Option(help="Number of convolutions.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Largest number of epochs.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    batch_size: Annotated[
-        str | None, typer.Option(help="Links or nodes of a step, auto or full.", show_default="auto")
-    ] = None,
-    fanout: Annotated[
-        str | None, typer.Option(help="Neighbours sampled at each hop, such as 15,10.", show_default="15,10,5,...")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Threads that prepare batches ahead.", show_default="0")] = None,
-    closure: Annotated[
-        bool | None, typer.Option("--closure", help="With --task embed: embed the transitive closure of a hierarchy.")
-    ] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="How data are split: clean, legacy, planetoid, given, ...")
-    ] = None,
+    model: Model = None,
+    dim: Dim = None,
+    layers: Layers = None,
+    epochs: Epochs = None,
+    lr: Lr = None,
+    batch_size: BatchSize = None,
+    fanout: Fanout = None,
+    workers: Workers = None,
+    closure: Closure = None,
+    protocol: Protocol = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights, batches and dropout.", show_default="0")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    device: Device = None,
     search: Search = "auto",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Any other setting, as section.option=value; repeat it.")
-    ] = None,
+    settings: Settings = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings, such as a run's config.toml.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run. Default: runs/DATA-TASK-MODEL-seedN.")] = None,
     final: Annotated[
         bool, typer.Option("--final", help="Then train the same settings on all data, as h2hgcn finalize does.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the run that is in the folder.")] = False,
+    force: Retrain = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write curves for TensorBoard.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Train a model. Without any flag: link prediction on the built-in disease tree.
 
@@ -176,20 +152,11 @@ def train(
     h2hgcn train --graphs shapes --labels shapes-y.csv --epochs 20
     """
     with starting():
-        from h2hgcn.experiments import read_experiment
-        from h2hgcn.experiments.config import absolute_paths, open_graph, setting
-        from h2hgcn.experiments.train import sections_of
-    graph = given(
-        dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
-        directed=directed, source=source, target=target, header=header, delimiter=delimiter, comment=comment,
-        unlinked=unlinked,
-    )  # fmt: skip
+        from h2hgcn.experiments.config import open_graph, read_experiment, sections_of
     flags = sections_of(
-        absolute_paths(graph, Path()), map(setting, settings or ()), seed,
-        task=task, closure=closure, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs, lr=lr,
-        device=device, batch_size=batch_size, fanout=fanout, workers=workers,
+        graph, settings, seed, search, task=task, closure=closure, protocol=protocol, model=model, dim=dim,
+        layers=layers, epochs=epochs, lr=lr, device=device, batch_size=batch_size, fanout=fanout, workers=workers,
     )  # fmt: skip
-    flags["search"] = search
     experiment = read_experiment(flags, config)
     if final:
         experiment.check_final()
@@ -198,7 +165,7 @@ def train(
     _announce(experiment, config, folder)
     warning = experiment.task.warning(opened) if hasattr(experiment.task, "warning") else None
     if warning is not None:
-        say("note", "bold yellow", warning)
+        note(warning)
     run, resumed_from = _train(experiment, opened, folder, force, tensorboard)
     if run.finished and not json:
         _print_result(run, folder, resumed_from)
@@ -209,12 +176,7 @@ def train(
     elif fitted is not None:
         stdout.print(f"{folder / 'final'}  the final fit on all data; predict and others use it", soft_wrap=True)
     if not run.finished:
-        say(
-            "stopped",
-            "bold yellow",
-            f"after epoch {run.result['epochs']}; {command_to_resume(force)} resumes from there",
-        )
-        raise typer.Exit(1)
+        stop(f"after epoch {run.result['epochs']}", force)
 
 
 def _train(
@@ -225,41 +187,29 @@ def _train(
     from h2hgcn.experiments.train import run_experiment
 
     progress = TrainingProgress(experiment.settings.last_epoch)
+
+    def work(stopped: Callable[[], bool]) -> "Run":
+        return run_experiment(
+            experiment, data, folder, force=force, tensorboard=tensorboard, on_plan=tell, on_epoch=progress.update,
+            on_search=progress.search, on_chosen=progress.chosen, should_stop=stopped,
+        )  # fmt: skip
+
     try:
-        with StopAfterEpoch() as stop, kept_memory(), progress:
-            run = run_experiment(
-                experiment, data, folder, force=force, tensorboard=tensorboard,
-                on_plan=_say_plan, on_epoch=progress.update, on_search=progress.search,
-                on_chosen=progress.chosen, should_stop=stop.wanted,
-            )  # fmt: skip
+        run = _with_progress(progress, work, force)
     except SearchStopped:
-        say("stopped", "bold yellow", f"while choosing settings; {command_to_resume(force)} resumes")
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        say("stopped", "bold yellow", f"at once; {command_to_resume(force)} resumes from the last checkpoint")
-        raise typer.Exit(1) from None
+        stop("while choosing settings", force)
     if run.finished and not progress.trained:
-        stderr.print(f"finished already, in {folder}; --force trains it again", soft_wrap=True)
+        tell(f"finished already, in {folder}; --force trains it again")
     return run, progress.resumed_from
-
-
-def _say_plan(plan: str) -> None:
-    stderr.print(plan, soft_wrap=True)
 
 
 def _announce(experiment: "Experiment", config: Path | None, folder: Path) -> None:
     count = len(experiment.candidates)
     sources = [str(source) for source in (experiment.preset, config) if source]
     known = f", the best of {count} settings" if count > 1 else f", settings {', then '.join(sources)}"
-    stderr.print(
-        f"{experiment.model_name} for {experiment.task.name} on {experiment.graph.name}, {_split(experiment.task)}"
-        f"{known}, to {folder}",
-        soft_wrap=True,
-    )
-
-
-def _split(task: Any) -> str:
-    return f"{task.protocol} split" if len(task.parts) > 1 else task.protocol
+    task = experiment.task
+    split = f"{task.protocol} split" if len(task.parts) > 1 else task.protocol
+    tell(f"{experiment.model_name} for {task.name} on {experiment.graph.name}, {split}{known}, to {folder}")
 
 
 def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
@@ -273,7 +223,7 @@ def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
     print_classes(result.get("details", {}))
     stdout.print(epochs_line(result, resumed_from), soft_wrap=True)
     for warning in result.get("doubts", ()):
-        say("note", "bold yellow", warning)
+        note(warning)
     stdout.print()
     for name, what in (
         ("report.html", "curves, metrics and a picture; open it in a browser"),

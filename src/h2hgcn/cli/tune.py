@@ -5,42 +5,42 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Column, Table
+from rich.table import Column
 
 from h2hgcn.cli.console import (
     StopAfterEpoch,
     TrainingProgress,
     counted,
+    fail,
+    note,
+    plain_table,
     print_json,
     print_title,
     run_cells,
-    say,
     starting,
-    stderr,
     stdout,
+    stop,
+    tell,
 )
 from h2hgcn.cli.options import (
-    Comment,
     DataFolder,
-    Delimiter,
-    Directed,
-    Edges,
-    Features,
-    Graphs,
-    Header,
-    Labels,
+    Dim,
+    Epochs,
+    Given,
+    Jobs,
+    Json,
+    Model,
+    Protocol,
     Search,
-    Source,
-    Target,
-    Unlinked,
-    Weights,
-    given,
+    Settings,
+    Task,
+    with_graph,
 )
 from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.config import Experiment, Sections
-    from h2hgcn.experiments.runner import Outcome
+    from h2hgcn.experiments.runner import Cell, Outcome
     from h2hgcn.experiments.spaces import Space
     from h2hgcn.experiments.tune import Study, TrialResult, Tuning
 
@@ -63,8 +63,7 @@ def write_best(tuning: "Tuning", results: "list[TrialResult]", metric: str) -> P
 
 
 def print_results(results: "list[TrialResult]", metric: str, best: Path | None) -> None:
-    shown = Table(Column("trial", no_wrap=True), Column(f"validation {metric}", no_wrap=True), "settings", box=None)
-    shown.header_style, shown.pad_edge = "bold", False
+    shown = plain_table(Column("trial", no_wrap=True), Column(f"validation {metric}", no_wrap=True), "settings")
     for result in results[:_SHOWN]:
         shown.add_row(str(result.number), score_of(result), _words(result))
     stdout.print()
@@ -88,42 +87,25 @@ def as_json(results: "list[TrialResult]", metric: str) -> dict[str, Any]:
     return {"metric": metric, "trials": trials}
 
 
+@with_graph()
 def tune(
-    task: Annotated[str | None, typer.Option(help="lp, nc or gc. Default: lp, or gc.")] = None,
-    model: Annotated[str | None, typer.Option(help="Name of the model; see h2hgcn models.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="A named dataset; see h2hgcn datasets.")] = None,
-    edges: Edges = None,
-    graphs: Graphs = None,
-    features: Features = None,
-    labels: Labels = None,
-    weights: Weights = None,
-    directed: Directed = None,
-    source: Source = None,
-    target: Target = None,
-    header: Header = None,
-    delimiter: Delimiter = None,
-    comment: Comment = None,
-    unlinked: Unlinked = None,
+    graph: Given,
+    task: Task = None,
+    model: Model = None,
     data: DataFolder = None,
     trials: Annotated[int, typer.Option(min=1, help="Settings to try, all in all.")] = 30,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each setting; their mean counts.")] = 1,
     seed: Annotated[int | None, typer.Option(help="The first seed, of the runs and of the search.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Largest number of epochs.")] = None,
-    dim: Annotated[
-        int | None, typer.Option(help="Dimension of the embedding space, which is then not searched.")
-    ] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="How data are split: clean, legacy, planetoid, given, ...")
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting that is not searched, as section.option=value.")
-    ] = None,
+    epochs: Epochs = None,
+    dim: Dim = None,
+    protocol: Protocol = None,
+    settings: Settings = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings to start from.")] = None,
     space: Annotated[Path | None, typer.Option(help="A TOML file of what is searched. Default: our own.")] = None,
     search: Search = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder of the study. Default: runs/tune-DATA-TASK-MODEL.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes, of one thread each. Default: one a core.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
+    jobs: Jobs = None,
+    json: Json = False,
 ) -> None:
     """Choose settings by the validation metric. Test metrics play no part in the choice and are not kept.
 
@@ -135,22 +117,10 @@ def tune(
     """
     with starting():
         from h2hgcn.datasets.graph_file import fingerprint
-        from h2hgcn.experiments.config import absolute_paths, merged, open_graph, read_experiment, read_layer, setting
+        from h2hgcn.experiments.config import open_graph, read_experiment, read_layer, sections_of
         from h2hgcn.experiments.spaces import search_space
         from h2hgcn.experiments.tune import Tuning, check_place, check_space, open_study, without_idle
-    graph = given(
-        dataset=dataset, edges=edges, graphs=graphs, features=features, labels=labels, weights=weights,
-        directed=directed, source=source, target=target, header=header, delimiter=delimiter, comment=comment,
-        unlinked=unlinked,
-    )  # fmt: skip
-    given_flags = {
-        "data": absolute_paths(graph, Path()),
-        "task": given(name=task, protocol=protocol),
-        "model": given(name=model, dim=dim),
-        "training": given(epochs=epochs),
-        **given(seed=seed),
-    }
-    flags = merged(given_flags, *map(setting, settings or ()))
+    flags = sections_of(graph, settings, seed, task=task, protocol=protocol, model=model, dim=dim, epochs=epochs)
     files = () if config is None else (read_layer(config),)
     base = read_experiment({**flags, "search": search}, files)
     base.check_held_out()
@@ -167,10 +137,9 @@ def tune(
     check_place(place)
     tuning = _with_start(tuning, base, opened)
     with open_study(tuning) as study:
-        stderr.print(
+        tell(
             f"{base.model_name} for {base.task.name} on {base.graph.name}, {base.task.protocol} split, "
-            f"{counted(trials, 'trial')} of {counted(seeds, 'run')} each, to {tuning.folder}",
-            soft_wrap=True,
+            f"{counted(trials, 'trial')} of {counted(seeds, 'run')} each, to {tuning.folder}"
         )
         complete = _run(study, trials, seeds, jobs)
         results = study.results
@@ -180,11 +149,9 @@ def tune(
     elif results:
         print_results(results, metric, best)
     if not complete:
-        say("stopped", "bold yellow", f"{len(results)} of {trials} trials; the same command resumes")
-        raise typer.Exit(1)
+        stop(f"{len(results)} of {trials} trials")
     if best is None:
-        say("error", "bold red", "every trial failed; try other settings, such as a smaller learning rate")
-        raise typer.Exit(1)
+        fail("every trial failed; try other settings, such as a smaller learning rate")
 
 
 def _with_start(tuning: "Tuning", base: "Experiment", data: Any) -> "Tuning":
@@ -193,13 +160,12 @@ def _with_start(tuning: "Tuning", base: "Experiment", data: Any) -> "Tuning":
 
     progress = TrainingProgress(0)
     try:
-        with StopAfterEpoch() as stop, progress:
+        with StopAfterEpoch() as signals, progress:
             chosen, found = choose_settings(
-                base, data, tuning.folder / ".start", on_search=progress.search, should_stop=stop.wanted
+                base, data, tuning.folder / ".start", on_search=progress.search, should_stop=signals.wanted
             )
     except SearchStopped:
-        say("stopped", "bold yellow", "while choosing the settings of the first trial; the same command resumes")
-        raise typer.Exit(1) from None
+        stop("while choosing the settings of the first trial")
     if found is None:
         return tuning
     progress.chosen(found)
@@ -211,25 +177,25 @@ def _searched(space: "Space", flags: "Sections", own: Path | None) -> "Space":
     settled = [place for place in space if place[1] in flags.get(place[0], {})]
     if settled and own is not None:
         names = ", ".join(map(".".join, settled))
-        say("note", "bold yellow", f"{names}: not searched, though {own} names it, since the command line settles it")
+        note(f"{names}: not searched, although {own} names it, because the command line sets it")
     left = {place: dimension for place, dimension in space.items() if place not in settled}
     if not left:
-        raise DataError("there is nothing to search; name options in --space, or settle fewer on the command line")
+        raise DataError("there is nothing to search; name options in --space, or set fewer on the command line")
     return left
 
 
 def _run(study: "Study", trials: int, seeds: int, jobs: int | None) -> bool:
     """Whether all trials came to an end."""
 
-    def finished(number: int, outcome: "Outcome") -> str:
-        result = study.finish(number, outcome)
+    def finished(cell: "Cell", outcome: "Outcome") -> str:
+        result = study.finish(cell, outcome)
         if result is not None and result.why:
-            say("note", "bold yellow", f"trial {result.number} failed: {result.why}")
+            note(f"trial {result.number} failed: {result.why}")
         return "" if result is None else f"trial {result.number}: {score_of(result)}"
 
     missing = trials - len(study.results)
     if missing < 0:
-        stderr.print(f"{counted(trials - missing, 'trial')} are there already, more than --trials {trials}")
+        tell(f"{counted(trials - missing, 'trial')} are there already, more than --trials {trials}")
     if missing > 0:
         run_cells(study.cells(trials), missing * seeds, jobs, finished)
     return len(study.results) >= trials

@@ -75,11 +75,11 @@ _OF_COLLECTIONS = ("h2h-gcn", "gin", "fingerprint")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models and seeds, and a cell for each pair of them."""
+    """Models and seeds, and a cell for each pair of them, which is its key."""
 
     experiments: dict[str, Experiment]
     seeds: tuple[int, ...]
-    cells: dict[tuple[str, int], Cell]
+    cells: list[Cell]
     vary_split: bool
 
     @property
@@ -133,14 +133,14 @@ def plan(
     splits = _varied_splits(first.task, seeds) if vary_split else {seed: {} for seed in seeds}
     place = folder or Path("runs") / f"compare-{first.graph.name}-{first.task.name}"
     experiments: dict[str, Experiment] = {}
-    cells: dict[tuple[str, int], Cell] = {}
+    cells: list[Cell] = []
     for model in models:
         own = files_for(model, files)
         for seed in seeds:
             task = {"name": first.task.name, **split, **splits[seed]}
             chosen = merged({"task": terms}, common, {"task": task, "model": {"name": model}, "seed": seed})
             experiments.setdefault(model, read_experiment(chosen, own))
-            cells[model, seed] = Cell(chosen, place / f"{model}-seed{seed}", own, root, force)
+            cells.append(Cell(chosen, place / f"{model}-seed{seed}", (model, seed), own, root, force))
     return Comparison(experiments, seeds, cells, vary_split)
 
 
@@ -148,7 +148,7 @@ def check_varied(comparison: Comparison, data: Any) -> None:
     """Raises if every seed is to have a split of its own, and the data have but one."""
     if not comparison.vary_split or len(comparison.seeds) < 2:
         return
-    cells = list(comparison.cells.values())[:2]
+    cells = comparison.cells[:2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # said when the task is bound
         tests = [read_experiment(cell.flags, cell.files).task.bind(data).split.test for cell in cells]
@@ -179,7 +179,6 @@ class Row:
     """
 
     model: str
-    space: str
     test: dict[int, float | None]
     val: dict[int, float | None]
     parameters: int | None
@@ -227,12 +226,10 @@ class ComparisonTable:
         return None if row.p_value is None else row.p_value < self.level
 
 
-def tabulate(
-    comparison: Comparison, outcomes: Mapping[tuple[str, int], Outcome], spaces: Mapping[str, str], metric: str
-) -> ComparisonTable:
+def tabulate(comparison: Comparison, outcomes: Mapping[tuple[str, int], Outcome], metric: str) -> ComparisonTable:
     """The table of all outcomes by the metric that selects."""
     trivial = mean_by_name(outcome.result.get("trivial") or {} for outcome in outcomes.values())
-    rows = [_row(model, spaces[model], comparison.seeds, outcomes) for model in comparison.experiments]
+    rows = [_row(model, comparison.seeds, outcomes) for model in comparison.experiments]
     rows = [replace(row, learnt=_has_learnt(row, metric, trivial.get(_MAJORITY))) for row in rows]
     rows.sort(key=lambda row: (row.mean is not None, row.learnt, row.mean or 0.0), reverse=True)
     table = ComparisonTable(metric, tuple(rows), trivial, LEVEL / max(len(rows) - 1, 1))
@@ -243,13 +240,12 @@ def tabulate(
     return replace(table, rows=(best, *compared))
 
 
-def _row(model: str, space: str, seeds: Sequence[int], outcomes: Mapping[tuple[str, int], Outcome]) -> Row:
+def _row(model: str, seeds: Sequence[int], outcomes: Mapping[tuple[str, int], Outcome]) -> Row:
     own = {seed: outcomes[model, seed] for seed in seeds if (model, seed) in outcomes}
     over = {seed: outcome for seed, outcome in own.items() if outcome.status in ("finished", "diverged")}
     results = [outcome.result for outcome in over.values() if outcome.status == "finished"]
     return Row(
         model,
-        space,
         {seed: outcome.score("test") for seed, outcome in over.items()},
         {seed: outcome.score("val") for seed, outcome in over.items()},
         results[0]["parameters"] if results else None,

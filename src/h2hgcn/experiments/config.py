@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,6 +18,7 @@ from h2hgcn.datasets import DATASETS, load_dataset
 from h2hgcn.datasets.graph_file import fingerprint, is_graph
 from h2hgcn.datasets.graph_folder import load_graphs_by_text
 from h2hgcn.datasets.loading import has_split, load_graph_by_text
+from h2hgcn.datasets.on_disk import is_converted
 from h2hgcn.datasets.splits import brings_split, check_seed
 from h2hgcn.datasets.tables import TextFormat
 from h2hgcn.errors import DataError, DataWarning
@@ -73,24 +75,61 @@ def read_toml(path: Path) -> Sections:
         raise DataError(f"{path} is not TOML: {error}") from None
 
 
-def setting(text: str) -> Sections:
-    """``section.option=value`` as sections, for flags."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise DataError(f"--set {text}: write it as section.option=value, such as model.dropout=0.5")
-    return named_setting(name, value.strip(), f"--set {text}")
-
-
-def named_setting(name: str, value: Any, given: str) -> Sections:
+def setting(name: str, value: Any, given: str) -> Sections:
     """An option that is named ``section.option``; ``given`` is how errors quote it."""
     section, dot, option = (part.strip() for part in name.partition("."))
     if not (dot and option):
         raise DataError(f"{given}: write it as section.option=value, such as model.dropout=0.5")
     if section == "data":
-        raise DataError(f"{given}: use the flags --dataset, --edges, --graphs and so on")
+        raise DataError(f"{given}: use the flags --dataset, --edges and so on, or the arguments of train()")
     if section not in SECTIONS:
         raise DataError(f"{given}: there is no section {section!r}; {suggestion(section, SECTIONS[1:])}")
     return {section: {option: value}}
+
+
+# Where the flags of ``h2hgcn train``, which are the keywords of ``h2hgcn.train``, belong in a configuration.
+_FLAGS = {
+    "task": "task.name", "closure": "task.closure", "protocol": "task.protocol",
+    "model": "model.name", "dim": "model.dim", "layers": "model.num_layers",
+    "epochs": "training.epochs", "lr": "training.lr", "device": "training.device",
+    "batch_size": "training.batch_size", "fanout": "training.fanout", "workers": "training.workers",
+}  # fmt: skip
+
+
+def sections_of(
+    graph: Mapping[str, Any],
+    settings: Mapping[str, Any] | Sequence[str] | None = None,
+    seed: int | None = None,
+    search: str | None = None,
+    **flags: Any,
+) -> Sections:
+    """Flags as the sections of a configuration; those that are None were not given. ``settings`` win over them."""
+    sections: Sections = {"data": absolute_paths(graph, Path()), "task": {}, "model": {}, "training": {}}
+    for name, value in flags.items():
+        if value is not None:
+            section, _, option = _FLAGS[name].partition(".")
+            sections[section][option] = value
+    if isinstance(settings, Mapping):
+        others = [setting(name, value, f"settings {name}={value}") for name, value in settings.items()]
+    else:
+        parts = ((text, *text.partition("=")) for text in settings or ())
+        others = [
+            setting(name if equals else "", value.strip(), f"--set {text}") for text, name, equals, value in parts
+        ]
+    own = {name: value for name, value in (("seed", seed), ("search", search)) if value is not None}
+    return merged(sections, own, *others)
+
+
+def place_of(data: str | PathLike[str]) -> Sections:
+    """A file, a folder of graphs, or the name of a dataset if there is no file of that name."""
+    path = Path(data).expanduser()
+    if isinstance(data, str) and data.lower() in DATASETS and not (path.is_file() or is_converted(path)):
+        return {"dataset": data}
+    if path.is_dir() and not is_converted(path):
+        return {"graphs": str(path)}
+    if path.exists() or not isinstance(data, str):
+        return {"edges": str(path)}
+    raise DataError(f"{data!r} is neither a file nor a named dataset; {suggestion(data.lower(), DATASETS)}")
 
 
 def merged(*layers: Mapping[str, Any]) -> Sections:
@@ -322,10 +361,11 @@ def _known(name: str, origin: str) -> str:
 
 
 def _check_own(chosen: dict[str, Any], origin: str) -> None:
-    """Files and columns belong to a graph of one's own."""
-    if "graphs" in chosen and any(name in chosen for name in _ONE_GRAPH):
-        raise DataError(f"{origin}: {', '.join(_ONE_GRAPH)}: only for one graph, not for {chosen['graphs']}")
-    others = [name for name in chosen if name not in (*_PLACES, "without_feature", *_GRAPH_RECORDS)]
+    """Raises for options that the data have no use for: files and columns belong to a graph of your own."""
+    dash = "--" if origin == COMMAND_LINE else ""
+    if "graphs" in chosen and (useless := [f"{dash}{name}" for name in _ONE_GRAPH if name in chosen]):
+        raise DataError(f"{origin}: {', '.join(useless)}: only for one graph, not for {chosen['graphs']}")
+    others = [f"{dash}{name}" for name in chosen if name not in (*_PLACES, "without_feature", *_GRAPH_RECORDS)]
     if others and "edges" not in chosen and "graphs" not in chosen:
         named = f"{chosen['dataset']} is a named dataset" if "dataset" in chosen else "name its edges, too"
         raise DataError(f"{origin}: {', '.join(others)}: only for a graph of your own; {named}")

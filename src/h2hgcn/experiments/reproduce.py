@@ -174,7 +174,7 @@ def cell_of(run: TableRun, records: Records, folder: Path, root: Path | None, wa
     """
     place = folder / f"{run.digest}-seed{run.seed}"
     elsewhere = partial(_is_recorded, records, run.key)
-    return Cell(run.flags, place, root=root, scratch=True, wait_seconds=wait_seconds, elsewhere=elsewhere)
+    return Cell(run.flags, place, run, root=root, scratch=True, wait_seconds=wait_seconds, elsewhere=elsewhere)
 
 
 def record_of(run: TableRun, outcome: Outcome) -> Record:

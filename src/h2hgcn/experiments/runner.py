@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from filelock import FileLock
@@ -119,7 +119,8 @@ _ASK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Cell:
-    """Settings as flags would give them, files of settings below them, and the folder of the run.
+    """Settings as flags would give them, files of settings below them, and the folder of the run. ``key`` is what the
+    caller knows it by.
 
     ``wait_seconds`` is how long a process that trains in the folder is waited for; when ``elsewhere`` says that it has
     done the run, the folder is left to it. With ``scratch`` the folder is nobody's but the run's: if a file in it is
@@ -128,6 +129,7 @@ class Cell:
 
     flags: Sections
     folder: Path
+    key: Any = None
     files: tuple[Layer, ...] = ()
     root: Path | None = None
     force: bool = False
@@ -206,7 +208,9 @@ _POLL_SECONDS = 0.2
 
 
 class CellPool:
-    """Processes that carry out cells. After ``stop`` running cells end with their epoch, and others do not begin."""
+    """Processes that run cells. At the end of the ``with`` block, running cells stop after their epoch; after Ctrl-C
+    all processes are killed, and what they train resumes from its last checkpoint.
+    """
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
@@ -215,59 +219,44 @@ class CellPool:
         self._numbers = context.SimpleQueue()
         self._executor = ProcessPoolExecutor(jobs, context, _begin, (self._stop, self._numbers))
 
-    def stop(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            own = set()
+            while not self._numbers.empty():
+                own.add(self._numbers.get())
+            for process in multiprocessing.active_children():
+                if process.pid in own:
+                    process.kill()
         self._stop.set()
+        self._executor.shutdown(cancel_futures=True)
 
     def outcomes(
         self, cells: Iterable[Cell], should_stop: Callable[[], bool] = lambda: False
-    ) -> Iterator[tuple[int, Outcome]]:
-        """The number of each cell and its outcome, as they come. The next cell is asked for when a process is free."""
-        numbered = enumerate(cells)
-        running: dict[Future[Outcome], int] = {}
+    ) -> Iterator[tuple[Cell, Outcome]]:
+        """Each cell and its outcome, as they finish. The next cell is asked for when a process is free."""
+        waiting = iter(cells)
+        running: dict[Future[Outcome], Cell] = {}
         while True:
-            for number, cell in islice(numbered, self._jobs - len(running)):
+            for cell in islice(waiting, self._jobs - len(running)):
                 with _signals_held():
-                    running[self._executor.submit(_run, cell)] = number
+                    running[self._executor.submit(_run, cell)] = cell
             if not running:
                 return
             done, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
             if should_stop():
-                self.stop()
-                numbered = enumerate(())
+                self._stop.set()
+                waiting = iter(())
             for future in done:
                 try:
                     yield running.pop(future), future.result()
                 except BrokenProcessPool as error:
                     raise ChildProcessError(
-                        "a process died, perhaps for lack of memory; run the same command again to resume, "
-                        "with --jobs 1 in less memory"
+                        "a process died, perhaps for lack of memory; run the same command again to resume, with "
+                        "--jobs 1 to use less memory"
                     ) from error
-
-    def close(self) -> None:
-        """Waits for what still runs, which has been told to stop."""
-        self.stop()
-        self._executor.shutdown(cancel_futures=True)
-
-    def kill(self) -> None:
-        """Ends all processes of the pool at once; what they train resumes from its last checkpoint."""
-        own = set()
-        while not self._numbers.empty():
-            own.add(self._numbers.get())
-        for process in multiprocessing.active_children():
-            if process.pid in own:
-                process.kill()
-
-
-@contextmanager
-def cell_pool(jobs: int) -> Iterator[CellPool]:
-    pool = CellPool(jobs)
-    try:
-        yield pool
-    except KeyboardInterrupt:
-        pool.kill()
-        raise
-    finally:
-        pool.close()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from os import PathLike, fspath
@@ -12,38 +12,26 @@ from typing import Any
 from torch_geometric.data import Data, Dataset
 from torch_geometric.utils import is_undirected
 
-from h2hgcn.datasets import DATASETS, load_graph, load_graphs
+from h2hgcn.datasets import load_graph, load_graphs
 from h2hgcn.datasets.collection import GraphList, as_collection
 from h2hgcn.datasets.edges import num_nodes_of
-from h2hgcn.datasets.on_disk import is_converted
 from h2hgcn.datasets.structural import add_structural_features
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.config import (
     Experiment,
     GraphChoice,
     Sections,
-    absolute_paths,
-    merged,
-    named_setting,
     open_graph,
+    place_of,
     read_experiment,
+    sections_of,
 )
 from h2hgcn.experiments.search import OnSearch, Search, choose_settings, has_searched
-from h2hgcn.options import suggestion
 from h2hgcn.tasks.base import check_edges
 from h2hgcn.training import Run, fit
 from h2hgcn.training.checkpoint import TrainingState
 from h2hgcn.training.distributed import joined_ranks
 from h2hgcn.training.loop import EpochReport
-
-# Where the flags of ``h2hgcn train``, which are the keywords of ``train``, belong in a configuration.
-_SETTINGS = {
-    "task": "task.name", "closure": "task.closure", "protocol": "task.protocol",
-    "model": "model.name", "dim": "model.dim", "layers": "model.num_layers",
-    "epochs": "training.epochs", "lr": "training.lr", "device": "training.device",
-    "batch_size": "training.batch_size", "fanout": "training.fanout", "workers": "training.workers",
-}  # fmt: skip
-
 
 # Seconds from one line of progress to the next.
 _QUIET_SECONDS = 2.0
@@ -123,11 +111,10 @@ def train(
         {"header": header, "delimiter": delimiter, "comment": comment},
     )  # fmt: skip
     flags = sections_of(
-        graph, [named_setting(name, value, f"settings {name}={value}") for name, value in (settings or {}).items()],
-        seed, task=task, closure=closure, protocol=protocol, model=model, dim=dim, layers=layers, epochs=epochs,
-        lr=lr, device=device, batch_size=batch_size, fanout=_joined(fanout, int), workers=workers,
+        graph, settings, seed, search, task=task, closure=closure, protocol=protocol, model=model, dim=dim,
+        layers=layers, epochs=epochs, lr=lr, device=device, batch_size=batch_size, fanout=_joined(fanout, int),
+        workers=workers,
     )  # fmt: skip
-    flags["search"] = search
     choice = None if loaded is None else GraphChoice({"memory": True}, loaded=loaded)
     experiment = read_experiment(flags, _path(config), choice, "train()")
     if final:
@@ -189,18 +176,6 @@ def run_experiment(
         )  # fmt: skip
 
 
-def sections_of(
-    graph: Mapping[str, Any], settings: Iterable[Sections] = (), seed: int | None = None, **flags: Any
-) -> Sections:
-    """Flags as the sections of a configuration; those that are None were not given. ``settings`` win over them."""
-    sections: Sections = {"data": dict(graph), "task": {}, "model": {}, "training": {}}
-    for name, value in flags.items():
-        if value is not None:
-            section, _, option = _SETTINGS[name].partition(".")
-            sections[section][option] = value
-    return merged(sections, {} if seed is None else {"seed": seed}, *settings)
-
-
 def _described(
     data: Any,
     features: Any,
@@ -226,12 +201,12 @@ def _described(
     }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
     if isinstance(data, str | PathLike) or data is None:
-        place = {} if data is None else _place(data)
+        place = {} if data is None else place_of(data)
         if "dataset" in place and options:
             raise DataError(f"{', '.join(options)}: only for a graph of your own; {data} is a named dataset")
         if all(value is None or isinstance(value, str | PathLike) for value in texts.values()):
             described = {name: fspath(value) if name in texts else value for name, value in options.items()}
-            return absolute_paths({**place, **described}, Path()), None
+            return {**place, **described}, None
         if data is None:
             raise DataError(f"{', '.join(options)}: only for a graph of your own; pass its edges, too")
         if "graphs" in place:
@@ -249,18 +224,6 @@ def _described(
         columns=columns, **text, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
     )  # fmt: skip
     return {}, loaded
-
-
-def _place(data: str | PathLike[str]) -> Sections:
-    """A file, a folder of graphs, or the name of a dataset if there is no file of that name."""
-    path = Path(data).expanduser()
-    if isinstance(data, str) and data.lower() in DATASETS and not (path.is_file() or is_converted(path)):
-        return {"dataset": data}
-    if path.is_dir() and not is_converted(path):
-        return {"graphs": str(path)}
-    if path.exists() or not isinstance(data, str):
-        return {"edges": str(path)}
-    raise DataError(f"{data!r} is neither a file nor a named dataset; {suggestion(data.lower(), DATASETS)}")
 
 
 def _completed(graph: Data) -> Data:

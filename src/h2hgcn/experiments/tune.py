@@ -71,7 +71,6 @@ class Study:
     def __init__(self, tuning: Tuning, study: "optuna.Study") -> None:
         self._tuning = tuning
         self._study = study
-        self._trials: list[int] = []
         self._running: dict[int, int] = {}
         self._scores: dict[int, list[float]] = {}
 
@@ -85,11 +84,11 @@ class Study:
         while (number := len(self._all())) < num_trials:
             yield from self._cells_of(number, propose(self._study, self._tuning.space, self._tuning.base))
 
-    def finish(self, number: int, outcome: Outcome) -> TrialResult | None:
-        """Notes the outcome of the cell of this number; the trial, if it is over with it. Test metrics are not kept."""
+    def finish(self, cell: Cell, outcome: Outcome) -> TrialResult | None:
+        """Records the outcome of a cell; returns the trial if it is finished. Test metrics are not kept."""
         if outcome.error is not None and not _is_of_settings(outcome.error):
             raise outcome.error
-        trial = self._trials[number]
+        trial = cell.key
         self._running[trial] -= 1
         result = self._noted(trial, outcome) if trial in self._scores else None
         if trial not in self._scores and not self._running[trial]:
@@ -123,9 +122,8 @@ class Study:
             if trial not in self._scores:  # another seed of it has failed
                 return
             flags = merged(tuning.flags, sections_of(parameters), {"seed": seed})
-            self._trials.append(trial)
             self._running[trial] += 1
-            yield Cell(flags, self._folder(trial) / f"seed{seed}", tuning.files, tuning.root, scratch=True)
+            yield Cell(flags, self._folder(trial) / f"seed{seed}", trial, tuning.files, tuning.root, scratch=True)
 
     def _folder(self, trial: int) -> Path:
         return self._tuning.folder / "unfinished" / f"trial{trial}"
