@@ -54,3 +54,10 @@ def test_pages_name_examples_that_are_there():
     for page in PAGES:
         for name in re.findall(r"examples/\w+\.py", page.read_text()):
             assert (ROOT / name).exists(), f"{page.name}: {name}"
+
+
+def test_how_it_works_names_files_that_are_there():
+    names = re.findall(r"`(\w+/\w+\.py)`", (ROOT / "docs" / "how_it_works.md").read_text())
+    assert len(names) > 15
+    for name in names:
+        assert (ROOT / "src" / "h2hgcn" / name).exists(), name
