@@ -10,7 +10,7 @@ from h2hgcn.errors import DataError
 from h2hgcn.tasks import GraphClassification
 from h2hgcn.tasks import graphs as graph_batches
 from h2hgcn.tasks import graphs as pattern_store
-from h2hgcn.tasks.graphs import GraphBatches, batch_of, essence
+from h2hgcn.tasks.graphs import GraphBatches, batch_of, minimal_graph
 
 
 def weighted(graphs):
@@ -40,7 +40,7 @@ def test_batches_are_the_same_whether_taken_or_made(make, prepared_whole, room, 
     batches = GraphBatches(graphs, y)
     for chosen in ([3, 1, 23, 3], [3, 0, 5], [1], [3, 1, 23, 3]):
         batch = batches.of(np.array(chosen))
-        assert_same(batch, batch_of([essence(graphs[k], "") for k in chosen], y[chosen]))
+        assert_same(batch, batch_of([minimal_graph(graphs[k], "") for k in chosen], y[chosen]))
         is_whole = prepared_whole > 10
         has_weights = make is weighted and any(k % 2 == 0 for k in chosen)
         assert batch.adjacency.undirected == (not is_whole and not has_weights)

@@ -5,7 +5,7 @@ from torch import nn
 
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.layers.spaces import squared_distance
-from h2hgcn.tasks.heads import LinkHead
+from h2hgcn.tasks.links import LinkHead
 
 SPACES = ["lorentz", "ball", "euclidean"]
 PAIRS = torch.cartesian_prod(torch.arange(7), torch.arange(7))

@@ -6,7 +6,8 @@ from h2hgcn.errors import DataError
 from h2hgcn.layers.spaces import squared_distance
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification
-from h2hgcn.tasks.inference import class_probabilities, encode_nodes, graph_probabilities, link_probabilities
+from h2hgcn.tasks.base import encode_nodes
+from h2hgcn.tasks.graphs import graph_probabilities
 
 
 def model_for(task, data, space=None):
@@ -37,7 +38,7 @@ def test_links_by_the_decoders_formula(space):
     model, problem = model_for(LinkPrediction(r=1.5, t=0.5), small_data(), space)
     points = problem.points(model)
     pairs = torch.tensor([[0, 1], [5, 5], [7, 3]])
-    found = link_probabilities(model, points, pairs, small_data())
+    found = problem.task.probabilities(model, points, pairs, small_data())
     square = squared_distance(space)(points[pairs[:, 0]], points[pairs[:, 1]])
     torch.testing.assert_close(found, torch.sigmoid((1.5 - square) / 0.5).detach())
 
@@ -46,7 +47,7 @@ def test_classes_add_up_to_one():
     model, problem = model_for(NodeClassification(), small_data("nc"))
     points = problem.points(model)
     chosen = torch.tensor([3, 3, 190])
-    probabilities = class_probabilities(model, points, chosen, small_data("nc"))
+    probabilities = problem.task.probabilities(model, points, chosen, small_data("nc"))
     torch.testing.assert_close(probabilities.sum(1), torch.ones(3))
     assert torch.equal(probabilities[0], probabilities[1])
     assert torch.equal(probabilities.argmax(1), model.head(points).argmax(1)[chosen])

@@ -187,7 +187,7 @@ def test_every_space_has_its_decoders(space):
 def test_ball_and_hyperboloid_give_the_same_logits():
     points = lorentz.exp_origin(torch.randn(6, 3, dtype=torch.float64))
     pairs = torch.tensor([[0, 1], [2, 5]])
-    from h2hgcn.tasks.heads import LinkHead
+    from h2hgcn.tasks.links import LinkHead
 
     heads = [LinkHead(Flat(3, 3, space)) for space in ("lorentz", "ball")]
     torch.testing.assert_close(heads[0](points, pairs), heads[1](poincare.from_lorentz(points), pairs))
@@ -278,7 +278,7 @@ def test_graphs_that_are_too_many_to_keep_are_evaluated_alike(room, monkeypatch)
 def test_class_weights_make_rare_classes_count():
     graph = generate_disease(100)
     problem = NodeClassification(class_weights=True).bind(graph)
-    counts = torch.bincount(graph.y[problem.train]).float()
+    counts = torch.bincount(graph.y[problem.split.train]).float()
     torch.testing.assert_close(problem.weights * counts, counts.sum().expand(2) / 2)
 
 

@@ -19,7 +19,7 @@ BOTH = pytest.mark.parametrize("task", ["lp", "nc"])
 
 
 def test_an_epoch_has_every_item_once():
-    shares = list(Sampling(7, (2,)).shares(30, np.random.RandomState(0)))
+    shares = list(Sampling(7, (2,)).draws(30, np.random.RandomState(0)))
     assert [len(chosen) for chosen, _ in shares] == [7, 7, 7, 7, 2]
     assert sorted(np.concatenate([chosen for chosen, _ in shares])) == list(range(30))
     assert len({seed for _, seed in shares}) == 5
@@ -199,7 +199,7 @@ def test_the_order_changes_nothing_but_rounding(monkeypatch):
 @pytest.mark.parametrize("share", [None, 0.5])
 def test_links_in_another_order_are_the_training_links(share):
     problem = LinkPrediction(message_share=share).bind(small_data())
-    problem.renumber()
+    problem.reorder()
     (batch,) = problem.batches(np.random.RandomState(0))
     nodes = problem.graph.nodes.numpy()
     links = {tuple(sorted(pair)) for pair in nodes[batch.pairs[batch.labels == 1].numpy()].tolist()}
@@ -216,5 +216,5 @@ def test_a_vector_for_each_node_keeps_its_place(monkeypatch):
     monkeypatch.setattr(batching, "SCATTERED", 1)
     problem = LinkPrediction().bind(small_data())
     encoder = ENCODERS["euc"](problem.in_features, 4, num_nodes=problem.num_nodes)
-    assert not batching.plan_batches(TrainingSettings(), problem, encoder, 4).renumber
-    assert batching.plan_batches(TrainingSettings(), problem, H2HGCN(problem.in_features, 4), 4).renumber
+    assert not batching.plan_batches(TrainingSettings(), problem, encoder, 4).reorder
+    assert batching.plan_batches(TrainingSettings(), problem, H2HGCN(problem.in_features, 4), 4).reorder

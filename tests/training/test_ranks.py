@@ -48,7 +48,7 @@ def test_a_node_has_the_same_points_whoever_draws_for_it(name):
 
 def test_batches_are_shared_out():
     parts = [Sampling(6, (2,), rank=rank, ranks=4) for rank in range(4)]
-    batches = [list(part.shares(14, np.random.RandomState(0))) for part in parts]
+    batches = [list(part.draws(14, np.random.RandomState(0))) for part in parts]
     assert [len(chosen) for chosen, _ in batches[0]] == [6, 8]  # two at the end would leave two processes idle
     for number in range(2):
         chosen, seed = batches[0][number]

@@ -227,7 +227,7 @@ def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
     stdout.print()
     for name, what in (
         ("report.html", "curves, metrics and a picture; open it in a browser"),
-        ("embeddings.parquet", f"a point for each {'graph' if run.task.name == 'gc' else 'node'}"),
+        ("embeddings.parquet", f"a point for each {'graph' if run.task.of_collections else 'node'}"),
         ("model.safetensors", "the selected weights"),
         ("config.toml", "all settings"),
     ):

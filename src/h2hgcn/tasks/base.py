@@ -1,12 +1,13 @@
 """What tasks share: the interface of a problem, checks of graphs and features, scaling, encoding, batches."""
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args
 
 import numpy as np
 import torch
@@ -18,12 +19,22 @@ from h2hgcn.datasets.arrays import edge_ends
 from h2hgcn.errors import DataError
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.features import SparseFeatures, prepare_features
+from h2hgcn.graph.large import reordered
 from h2hgcn.graph.sampling import SampledAdjacency, sample_adjacency
+from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.inputs import node_vectors_of
 from h2hgcn.models.encoder import Encoder
 from h2hgcn.models.row_blocks import can_go_by_blocks, points_by_blocks
 from h2hgcn.tasks.baselines import Baselines
-from h2hgcn.tasks.metrics import Metrics
+from h2hgcn.tasks.metrics import (
+    Classes,
+    Metrics,
+    calibration_error,
+    class_metrics,
+    class_reliability,
+    class_report,
+    predicted_classes,
+)
 
 
 def check_edges(graph: Any, what: str = "the graph") -> None:
@@ -310,38 +321,43 @@ class Model(nn.Module):
 class Task(Protocol):
     """Settings of a task, and what can be made of them.
 
-    ``items`` are what it trains on, in the plural; ``of_collections`` says whether its data are many graphs. The first
-    of ``parts`` selects the epoch, the last is reported: val and test, or one part that is both where nothing is held
-    out. A final fit has none, and its last epoch is taken.
+    ``items`` are what it trains on, in the plural; ``of_collections`` says whether its data are many graphs;
+    ``predicts`` says what has probabilities: "pairs", "nodes", "graphs" or None. The first of ``parts`` selects the
+    epoch, the last is reported: val and test, or one part that is both where nothing is held out. A final fit has
+    none, and its last epoch is taken.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     items: ClassVar[str]
     of_collections: ClassVar[bool]
+    predicts: ClassVar[str | None]
     parts: ClassVar[tuple[str, ...]]
 
     def bind(self, data: Any) -> "Problem":
         """The task on given data, split."""
 
-    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None) -> Model:
-        """The model of this task on an encoder, whose space decides on the head; scaling still to be loaded."""
+    def assemble(self, encoder: nn.Module, x: Any, num_classes: int | None) -> Model:
+        """The model of this task on an encoder, whose space decides on the head. ``x`` is the features to measure the
+        scaling on, or their number, if the scaling is to be loaded.
+        """
 
 
 class Problem(Protocol):
     """A task on given data, split and ready. The loop asks it for batches, losses and metrics.
 
-    ``num_nodes`` are those that an encoder gets at once, about. Those of one graph have it as ``graph``, on the CPU,
-    say how many links or nodes they train on (``num_items``), draw batches of it if they are given a ``sampling``, and
-    ``renumber`` its nodes for training. Others say what a step sees (``plan``), and their task why it cannot be sampled
-    (``batch_rule``).
+    ``num_nodes`` are those that an encoder gets at once, about. Problems whose batches can be sampled have a ``graph``
+    and draw from it if they are given a ``sampling``. Others say what a step sees (``plan``), and their task why it
+    cannot be sampled (``batch_rule``).
     """
 
     task: Any
     split: Any
+    graph: Any
     in_features: int
     num_nodes: int
     sampling: Any
+    plan: str | None
     selection_metric: str
 
     @property
@@ -416,6 +432,120 @@ def all_points(model: Model, features: ScaledFeatures, graph: Adjacency, nodes: 
     return points_by_blocks(model.encoder, rows_of, graph, nodes=nodes)  # type: ignore[arg-type]
 
 
+@torch.no_grad()
+def encode_nodes(model: Model, data: Any, task_name: str, in_features: int, nodes: Tensor | None = None) -> Tensor:
+    """Points of all nodes of a graph, known or new; all of its edges carry messages. For ``nodes`` see ``encoded``."""
+    return all_points(model, *encoder_inputs(model, data, task_name, in_features), nodes)
+
+
+def encoder_inputs(model: Model, data: Any, task_name: str, in_features: int) -> tuple[ScaledFeatures, Adjacency]:
+    """The features and the edges of a graph, known or new, where the model is."""
+    check_edges(data)
+    x = node_features(data, task_name, data.edge_index)
+    if x.shape[1] != in_features:
+        names = getattr(data, "feature_names", None)
+        given = f": {listed(names)}" if names else ""
+        raise DataError(
+            f"the graph has {x.shape[1]} features a node{given}; the model was trained with {in_features}; "
+            "give the same columns in the same order"
+        )
+    device = next(model.parameters()).device
+    adjacency = prepare_adjacency(data.edge_index, edge_weight_of(data), data.num_nodes)
+    return ScaledFeatures(x).to(device), adjacency.to(device)
+
+
+class OneGraphProblem:
+    """What problems on one graph share: its features and its adjacency where training is, and on the CPU the ``graph``
+    that batches are drawn from.
+
+    Args:
+        edge_index, edge_weight: The edges that carry messages.
+        seen: The edges that structural features are made from, if not all.
+    """
+
+    plan: str | None = None
+    num_classes: int | None = None
+
+    def __init__(
+        self, task: Any, data: Any, edge_index: Tensor, edge_weight: Tensor | None, seen: Tensor | None = None
+    ) -> None:
+        self.task = task
+        self.num_nodes = int(data.num_nodes)
+        self.x = node_features(data, task.name, seen)
+        self.in_features: int = self.x.shape[1]
+        self.features = ScaledFeatures(self.x)
+        self.adjacency = prepare_adjacency(edge_index, edge_weight, self.num_nodes)
+        self.graph: Adjacency = self.adjacency
+        self.messages: Adjacency = self.adjacency  # the same where training is
+        self.device = torch.device("cpu")
+        self.sampling: Sampling | None = None
+
+    def to(self, device: torch.device | str) -> None:
+        self.device = torch.device(device)
+        self.features, self.adjacency = self.features.to(device), self.adjacency.to(device)
+        self.messages = self.messages.to(device)
+
+    def build(self, encoder: nn.Module) -> Model:
+        model: Model = self.task.assemble(encoder, self.x, self.num_classes)
+        return model
+
+    def points(self, model: Model) -> Tensor:
+        """The points of all nodes."""
+        return all_points(model, self.features, self.adjacency)
+
+    def reorder(self) -> NDArray[np.int64]:
+        """Trains on nodes in an order that is faster for graphs that no cache holds; returns the new number of each.
+        Evaluation is as before.
+        """
+        self.graph = reordered(self.graph)
+        self.messages = self.graph.to(self.device)
+        return self.graph.places.numpy()
+
+    def sampled(
+        self, graph: Adjacency, count: int, random: np.random.RandomState, batch: Callable[..., Any]
+    ) -> Iterator[Any]:
+        """Batches ``batch(items, seed)`` of ``count`` items, prepared ahead and then moved to the device."""
+        assert self.sampling is not None
+        _ = graph.loop_entries  # before threads ask for them
+        jobs = (partial(batch, *drawn) for drawn in self.sampling.draws(count, random))
+        # unlike a loop, map holds no batch while the next is made
+        return map(lambda made: made.to(self.device), self.sampling.prepared(jobs))  # noqa: C417
+
+
+class ClassProblem:
+    """What problems of classes share: metrics, from the true classes of a part and their logits."""
+
+    num_classes: int | None
+
+    @abstractmethod
+    def part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
+        """The true classes of a part, and the logits of the finished model."""
+
+    @torch.no_grad()
+    def evaluate(self, model: Model, part: str) -> Metrics:
+        """The metrics of classes, and of the test part the calibration error."""
+        (y, logits), head = self.part_logits(model, part), cast(Any, model.head)
+        assert self.num_classes is not None
+        metrics = class_metrics(y, predicted_classes(logits), self.num_classes)
+        if part == "test":
+            metrics["ece"] = calibration_error(class_reliability(head.probabilities(logits), y))
+        return metrics
+
+    @torch.no_grad()
+    def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:
+        """The true and the predicted classes of a part."""
+        y, logits = self.part_logits(model, part)
+        return y, predicted_classes(logits)
+
+    @torch.no_grad()
+    def details(self, model: Model, part: str) -> dict[str, Any]:
+        """Each class of a part, the confusion matrix, and how often predictions with such a probability are right."""
+        (y, logits), head = self.part_logits(model, part), cast(Any, model.head)
+        assert self.num_classes is not None
+        bins = class_reliability(head.probabilities(logits), y)
+        return {"reliability": bins, **class_report(y, predicted_classes(logits), self.num_classes)}
+
+
 Prepared = TypeVar("Prepared")
 
 
@@ -437,7 +567,7 @@ class Sampling:
         """Which items of a batch fall to this process."""
         return slice(self.rank, None, self.ranks)
 
-    def shares(self, count: int, random: np.random.RandomState) -> Iterator[tuple[NDArray[np.int64], int]]:
+    def draws(self, count: int, random: np.random.RandomState) -> Iterator[tuple[NDArray[np.int64], int]]:
         """All of ``count`` items in a random order, batch by batch, each with a seed of its own."""
         order = random.permutation(count)
         bounds = [*range(0, count, self.batch_size), count]

@@ -17,20 +17,10 @@ from h2hgcn.datasets.hierarchy import transitive_closure
 from h2hgcn.errors import DataError, NonFiniteError
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
 from h2hgcn.kernels.distances import pairwise_distance
-from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space
 from h2hgcn.models.shallow import ShallowHyperbolic
 from h2hgcn.options import conform, require
-from h2hgcn.tasks.base import (
-    FeatureScaling,
-    Model,
-    ScaledFeatures,
-    Scaling,
-    all_points,
-    check_edges,
-    encoded,
-    node_features,
-)
+from h2hgcn.tasks.base import FeatureScaling, Model, OneGraphProblem, Scaling, check_edges, encoded
 from h2hgcn.tasks.baselines import Baselines
 from h2hgcn.tasks.metrics import Metrics
 
@@ -173,6 +163,7 @@ class Embedding:
     title: ClassVar[str] = "embedding"
     items: ClassVar[str] = "links"
     of_collections: ClassVar[bool] = False
+    predicts: ClassVar[str | None] = None
     parts: ClassVar[tuple[str, ...]] = ("reconstruction",)
     protocol: ClassVar[str] = "all links"
     default_model: ClassVar[str] = "hyp"
@@ -204,47 +195,35 @@ class Embedding:
         """The encoder of ``fit`` if none is given."""
         return ShallowHyperbolic(in_features, 10, points="tangent", num_nodes=num_nodes)
 
-    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
-        """The model of this task on an encoder, its scaling still to be loaded."""
-        return self._model(encoder, in_features)
-
-    def _model(self, encoder: nn.Module, x: Any) -> Model:
+    def assemble(self, encoder: nn.Module, x: Any, num_classes: int | None = None) -> Model:
         return Model(FeatureScaling(self.scaling, x, self.feature_length), encoder, nn.Identity())
 
 
-class EmbeddingProblem:
+class EmbeddingProblem(OneGraphProblem):
     """The embedding of a graph: its links, and what their reconstruction is measured with.
 
     ``learned_links`` are the links that are learned, both ways; ``split`` is None, since nothing is held out.
     """
 
     selection_metric = "map"
-    num_classes = None
     split = None
 
     def __init__(self, task: Embedding, data: Any) -> None:
-        self.task = task
-        self.num_nodes = int(data.num_nodes)
-        self.sampling: Any = None
-        self.device = torch.device("cpu")
-        given = data.edge_index.cpu()
-        learned = given
+        num_nodes = int(data.num_nodes)
+        learned = given = data.edge_index.cpu()
         if task.closure:
             names = getattr(data, "node_ids", None)
-            learned = transitive_closure(given, self.num_nodes, None if names is None else list(names))
-        self.links = link_matrix(learned, self.num_nodes, directed=False)
+            learned = transitive_closure(given, num_nodes, None if names is None else list(names))
+        self.links = link_matrix(learned, num_nodes, directed=False)
         if not self.links.nnz:
             raise DataError("the graph has no edge between two nodes; there is nothing to embed")
-        self._edges = link_matrix(given, self.num_nodes, directed=False) if task.closure else self.links
-        self._ancestors = _ancestors(link_matrix(learned, self.num_nodes, directed=True)) if task.closure else None
+        self._edges = link_matrix(given, num_nodes, directed=False) if task.closure else self.links
+        self._ancestors = _ancestors(link_matrix(learned, num_nodes, directed=True)) if task.closure else None
         counts = np.diff(self.links.indptr)
-        ends = np.stack([np.repeat(np.arange(self.num_nodes), counts), self.links.indices])
+        ends = np.stack([np.repeat(np.arange(num_nodes), counts), self.links.indices])
         self.learned_links = torch.from_numpy(ends.astype(np.int64))
         self._pairs = LinkPairs(self.learned_links, torch.from_numpy(self.links.indptr.astype(np.int64)))
-        self.x = node_features(data, task.name, self.learned_links)
-        self.in_features = self.x.shape[1]
-        self.features = ScaledFeatures(self.x)
-        self.adjacency = prepare_adjacency(self.learned_links, None, self.num_nodes)
+        super().__init__(task, data, self.learned_links, None, seen=self.learned_links)
         random = np.random.RandomState(task.sample_seed)
         self._ranked: NDArray[np.int64] | None = None
         if self.num_nodes > ALL_PAIRS:
@@ -259,7 +238,7 @@ class EmbeddingProblem:
         return self.links.nnz // 2
 
     @property
-    def plan(self) -> str:
+    def plan(self) -> str:  # type: ignore[override]
         """What a step of training sees."""
         others = (
             "all nodes" if self.num_nodes <= ALL_PAIRS else f"{self.task.candidates:,} nodes, nearby and random ones"
@@ -279,12 +258,8 @@ class EmbeddingProblem:
         return notes
 
     def to(self, device: torch.device | str) -> None:
-        self.features, self.adjacency = self.features.to(device), self.adjacency.to(device)
+        super().to(device)
         self._pairs = LinkPairs(*(part.to(device) for part in self._pairs))
-        self.device = torch.device(device)
-
-    def build(self, encoder: nn.Module) -> Model:
-        return self.task._model(encoder, self.x)
 
     def batches(self, random: np.random.RandomState) -> Iterator["Sample | None"]:
         """One batch: what links are compared with, None for all nodes."""
@@ -299,10 +274,6 @@ class EmbeddingProblem:
         points = encoded(model, self.features, self.adjacency)
         scale = model.distance_scale / self.task.temperature
         return ranking_loss(points, check_space(model.encoder.space), self._pairs, batch, scale)  # type: ignore[arg-type]
-
-    def points(self, model: Model) -> Tensor:
-        """The points of all nodes."""
-        return all_points(model, self.features, self.adjacency)
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:

@@ -20,6 +20,7 @@ from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.spaces import check_space, mean_points
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.base import (
+    ClassProblem,
     FeatureScaling,
     Model,
     Scaling,
@@ -30,16 +31,7 @@ from h2hgcn.tasks.base import (
 )
 from h2hgcn.tasks.baselines import Baselines, run_baselines
 from h2hgcn.tasks.heads import ClassHead, Classifier, Pooling
-from h2hgcn.tasks.metrics import (
-    Classes,
-    Metrics,
-    calibration_error,
-    class_metrics,
-    class_reliability,
-    class_report,
-    majority_metrics,
-    predicted_classes,
-)
+from h2hgcn.tasks.metrics import Classes, majority_metrics
 
 # Bytes of the graphs that are kept.
 _ROOM = 1 << 31
@@ -58,11 +50,11 @@ class PatternStore:
     """Graphs by their numbers, kept when they are first asked for, as long as there is room.
 
     Args:
-        essence: Gives what a batch needs of a graph.
+        minimal: Gives what a batch needs of a graph.
     """
 
-    def __init__(self, essence: Callable[[int], Data]) -> None:
-        self.essence = essence
+    def __init__(self, minimal: Callable[[int], Data]) -> None:
+        self.minimal = minimal
         self._graphs: dict[int, _Graph | None] = {}
         self._room = _ROOM
 
@@ -81,9 +73,9 @@ class PatternStore:
     def _graph(self, number: int) -> _Graph | None:
         if number in self._graphs:
             return self._graphs[number]
-        essence = self.essence(number)
-        pattern = pattern_of(prepare_adjacency(essence.edge_index, essence.edge_weight, essence.num_nodes))
-        graph = None if pattern is None else _Graph(essence.x, pattern)
+        minimal = self.minimal(number)
+        pattern = pattern_of(prepare_adjacency(minimal.edge_index, minimal.edge_weight, minimal.num_nodes))
+        graph = None if pattern is None else _Graph(minimal.x, pattern)
         num_bytes = 0 if graph is None else graph.num_bytes
         if self._room >= num_bytes:
             self._room -= num_bytes
@@ -139,46 +131,46 @@ class GraphBatches:
         assert self._patterns is not None
         kept = self._patterns.take(numbers.tolist())
         if kept is None:
-            return batch_of([self.essence(int(k)) for k in numbers], self.y[numbers])
+            return batch_of([self.minimal(int(k)) for k in numbers], self.y[numbers])
         return GraphBatch(*kept, self.y[numbers])
 
-    def essence(self, number: int) -> Data:
+    def minimal(self, number: int) -> Data:
         """What a batch needs of a graph."""
-        return essence(self.graphs[number], f"graph {number}")
+        return minimal_graph(self.graphs[number], f"graph {number}")
 
     def _prepare(self) -> None:
         count = len(self.graphs)
-        some = [self.essence(k) for k in np.linspace(0, count - 1, min(count, _LOOKED_AT)).astype(int).tolist()]
+        some = [self.minimal(k) for k in np.linspace(0, count - 1, min(count, _LOOKED_AT)).astype(int).tolist()]
         numbers = sum(len(stored(graph.x)) + graph.edge_index.numel() for graph in some) / max(len(some), 1)
         if numbers * count > _PREPARED_WHOLE:
-            self._patterns = PatternStore(self.essence)
+            self._patterns = PatternStore(self.minimal)
             return
-        batch = _joined([self.essence(k) for k in range(count)])
+        batch = _joined([self.minimal(k) for k in range(count)])
         self._whole = batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
 
 
-def batch_of(essences: Sequence[Data], y: Tensor | None = None) -> GraphBatch:
+def batch_of(minimal_graphs: Sequence[Data], y: Tensor | None = None) -> GraphBatch:
     """Some graphs as one block-diagonal graph."""
-    batch = _joined(essences)
-    y = torch.zeros(len(essences), dtype=torch.long) if y is None else y
+    batch = _joined(minimal_graphs)
+    y = torch.zeros(len(minimal_graphs), dtype=torch.long) if y is None else y
     return GraphBatch(batch.x, _adjacency(batch), batch.batch, y)
 
 
-def essence(graph: Any, what: str) -> Data:
+def minimal_graph(graph: Any, what: str) -> Data:
     """What a batch needs of a graph, checked."""
     check_features(graph, what)
     check_edges(graph, what)
     return Data(x=as_floats(graph.x), edge_index=graph.edge_index, edge_weight=edge_weight_of(graph))
 
 
-def _joined(essences: Sequence[Data]) -> Batch:
+def _joined(minimal_graphs: Sequence[Data]) -> Batch:
     """As one graph; PyG joins only what all have, so where some have weights, the others' are 1."""
-    if any(graph.edge_weight is not None for graph in essences):
-        essences = [
+    if any(graph.edge_weight is not None for graph in minimal_graphs):
+        minimal_graphs = [
             graph if graph.edge_weight is not None else Data(graph.x, graph.edge_index, edge_weight=_ones(graph))
-            for graph in essences
+            for graph in minimal_graphs
         ]
-    return Batch.from_data_list(list(essences))
+    return Batch.from_data_list(list(minimal_graphs))
 
 
 def _ones(graph: Data) -> Tensor:
@@ -226,6 +218,7 @@ class GraphClassification:
     title: ClassVar[str] = "graph classification"
     items: ClassVar[str] = "graphs"
     of_collections: ClassVar[bool] = True
+    predicts: ClassVar[str | None] = "graphs"
     parts: ClassVar[tuple[str, ...]] = ("val", "test")
     batch_rule: ClassVar[str] = "graph classification takes its batches from task.batch_size"
 
@@ -262,12 +255,8 @@ class GraphClassification:
             raise DataError("the graphs have no classes; give a file with a graph's name and class a row (--labels)")
         return GraphProblem(self, data, self._split(data))
 
-    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
-        """The model of this task on an encoder, its scaling still to be loaded."""
+    def assemble(self, encoder: nn.Module, x: Any, num_classes: int | None = None) -> Model:
         assert num_classes is not None
-        return self._model(encoder, in_features, num_classes)
-
-    def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
         classifier = "linear" if pools(encoder) else self.classifier
         head = ClassHead(
@@ -296,10 +285,11 @@ class GraphClassification:
         return folds[self.fold]
 
 
-class GraphProblem:
+class GraphProblem(ClassProblem):
     """Graph classification on a collection that is split."""
 
     sampling = None
+    graph = None
 
     def __init__(self, task: GraphClassification, data: Any, split: GraphSplit) -> None:
         self.task = task
@@ -308,7 +298,7 @@ class GraphProblem:
         self.selection_metric: str = task.selection
         self.plan = "batches of graphs"
         self.num_items = len(split.train)
-        self.num_classes = int(data.num_classes)
+        self.num_classes: int = int(data.num_classes)
         self.in_features = int(data.num_node_features)
         if not self.in_features:
             raise DataError(
@@ -334,8 +324,8 @@ class GraphProblem:
 
     def build(self, encoder: nn.Module) -> Model:
         measured = self.split.train if self.task.scaling in ("standard", "auto") else self.split.train[:1]
-        x = torch.cat([self._graphs.essence(int(k)).x for k in measured])
-        return self.task._model(encoder, x, self.num_classes)
+        x = torch.cat([self._graphs.minimal(int(k)).x for k in measured])
+        return self.task.assemble(encoder, x, self.num_classes)
 
     def batches(self, random: np.random.RandomState) -> Iterator[GraphBatch]:
         order = self.split.train.copy()
@@ -348,39 +338,17 @@ class GraphProblem:
         auxiliary = getattr(model.encoder, "auxiliary_loss", None)
         return loss if auxiliary is None else loss + auxiliary
 
-    @torch.no_grad()
-    def evaluate(self, model: Model, part: str) -> Metrics:
-        """The metrics of classes, and of the test part the calibration error."""
-        y, logits = self._part_logits(model, part)
-        metrics = class_metrics(y, predicted_classes(logits), self.num_classes)
-        if part == "test":
-            metrics["ece"] = calibration_error(class_reliability(_head(model).probabilities(logits), y))
-        return metrics
-
-    def _part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
+    def part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
         """The true classes of a part, and their logits."""
         logits = torch.cat([graph_logits(model, batch) for batch in self._part_batches(part)])
         return self.y[torch.from_numpy(getattr(self.split, part))].numpy(), logits
-
-    @torch.no_grad()
-    def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:
-        """The true and the predicted classes of a part."""
-        y, logits = self._part_logits(model, part)
-        return y, predicted_classes(logits)
-
-    @torch.no_grad()
-    def details(self, model: Model, part: str) -> dict[str, Any]:
-        """Each class of a part, the confusion matrix, and how often predictions with such a probability are right."""
-        y, logits = self._part_logits(model, part)
-        bins = class_reliability(_head(model).probabilities(logits), y)
-        return {"reliability": bins, **class_report(y, predicted_classes(logits), self.num_classes)}
 
     @torch.no_grad()
     def finish(self, model: Model) -> bool:
         """Calibrates on validation graphs, which changes no logits."""
         calibration = _head(model).calibration
         if calibration is not None:
-            y, logits = self._part_logits(model, "val")
+            y, logits = self.part_logits(model, "val")
             calibration.fit(logits.double().cpu().numpy(), y)
         return False
 
@@ -443,3 +411,32 @@ def _encoded(model: Model, batch: GraphBatch) -> tuple[Tensor, Tensor | None]:
     if pools(model.encoder):
         return model.encoder(x, batch.adjacency, batch.graph_of_node, len(batch.y)), None
     return model.encoder(x, batch.adjacency), batch.graph_of_node
+
+
+def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
+    """The probabilities of the classes of some graphs."""
+    head = _head(model)
+    return _of_graphs(
+        lambda batch: head.probabilities(graph_logits(model, batch)), model, graphs, in_features, batch_size
+    )
+
+
+def encode_graphs(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
+    """A point for each of some graphs."""
+    return _of_graphs(lambda batch: graph_points(model, batch), model, graphs, in_features, batch_size)
+
+
+@torch.no_grad()
+def _of_graphs(
+    compute: Callable[[GraphBatch], Tensor], model: Model, graphs: Sequence[Any], in_features: int, batch_size: int
+) -> Tensor:
+    """What is computed batch by batch, a row for each graph."""
+    minimal_graphs = [minimal_graph(graph, f"graph {number}") for number, graph in enumerate(graphs)]
+    for number, graph in enumerate(minimal_graphs):
+        if graph.x.shape[1] != in_features:
+            raise DataError(
+                f"graph {number} has {graph.x.shape[1]} features a node; the model was trained with {in_features}"
+            )
+    device = next(model.parameters()).device
+    chunks = [minimal_graphs[first : first + batch_size] for first in range(0, len(minimal_graphs), batch_size)]
+    return torch.cat([compute(batch_of(chunk).to(device)) for chunk in chunks])

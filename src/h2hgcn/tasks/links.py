@@ -1,10 +1,10 @@
 """Link prediction: which pairs of nodes are joined?"""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -13,33 +13,34 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, EdgeSplit, split_edges
-from h2hgcn.datasets.pairs import AbsentPairs, Pairs, PairSpace, contains, distinct_pairs, nth_absent
+from h2hgcn.datasets.pairs import AbsentPairs, Pairs, PairSpace, cache_order, contains, distinct_pairs, nth_absent
 from h2hgcn.datasets.shape import bridge_share
 from h2hgcn.datasets.splits import Protocol
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.large import reordered
-from h2hgcn.jit import compiled
-from h2hgcn.layers import prepare_adjacency
+from h2hgcn.kernels.distances import squared_distances_of_rows
+from h2hgcn.layers import FermiDiracDecoder, prepare_adjacency
+from h2hgcn.layers.h2h_conv import stiefel_parameter
+from h2hgcn.layers.spaces import Space, as_lorentz, check_space, squared_distance
 from h2hgcn.options import NONE, conform, require
 from h2hgcn.tasks.base import (
     FeatureScaling,
     Model,
+    OneGraphProblem,
     Sampling,
-    ScaledFeatures,
     Scaling,
-    all_points,
     batch_random,
     check_edges,
     check_shares,
     check_some_weight,
     encoded,
-    node_features,
 )
 from h2hgcn.tasks.baselines import Baselines, link_baselines
-from h2hgcn.tasks.heads import Decoder, LinkHead, decoder_for
+from h2hgcn.tasks.heads import tangents_of
 from h2hgcn.tasks.metrics import (
     LINK_BINS,
     Bins,
+    LinkCalibration,
     Metrics,
     Scores,
     auc,
@@ -48,53 +49,158 @@ from h2hgcn.tasks.metrics import (
     link_metrics,
     reliability,
 )
-from h2hgcn.tasks.neighborhoods import Neighborhoods, out_of_fold
-from h2hgcn.tasks.top_links import precision_of
+from h2hgcn.tasks.neighborhoods import Neighborhoods, NeighborhoodTerms, out_of_fold
+from h2hgcn.tasks.top_links import LinkScores, LinkSearch, precision_of
 
-# First nodes of a stripe: their rows, and the rows of their gradients, stay in a large cache while all second nodes
-# pass by. And second nodes whose order among themselves does not matter.
-_STRIPE, _NEAR = 1 << 15, 1 << 4
-
-# Below this many stripes everything is in reach as it is.
-_FEW = 4
+# Of links: "auto" is directed where the graph is, else symmetric.
+Decoder = Literal["auto", "symmetric", "popularity", "directed"]
 
 
-def in_stripes(pairs: Tensor, num_nodes: int) -> Tensor:
-    """``pairs (k, 2)`` on the CPU sorted by stripes of first nodes, and within one by second nodes, roughly; of small
-    graphs as they are.
+def decoder_for(graph: Any, decoder: Decoder) -> Decoder:
+    """The decoder itself, "auto" resolved; of a directed graph "popularity" is "directed", which has its terms, too."""
+    directed = bool(getattr(graph, "directed", False))
+    if decoder == "popularity" and directed:
+        return "directed"
+    if decoder == "directed" and not directed:
+        raise DataError("decoder='directed' needs a directed graph; load it with directed=True (--directed)")
+    return ("directed" if directed else "symmetric") if decoder == "auto" else decoder
+
+
+class LinkHead(nn.Module):
+    """Logits of links between points of any space.
+
+    ``"symmetric"``: the Fermi-Dirac decoder ``(r - d(x, y)²)/t`` of the paper.
+
+    ``"popularity"``: adds a learnt linear term of both points as seen from the origin, ``<a, log_o(x)> + <a,
+    log_o(y)>``: some nodes have more links than others, near and far.
+
+    ``"directed"``: moves the source by a learnt orthonormal map ``W``, an isometry that fixes the origin, and has a
+    term for the source and another for the target: ``(r - d(W x, y)²)/t + <a, log_o(x)> + <b, log_o(y)>``.
+
+    All start out as the first: ``W`` at the identity, ``a`` and ``b`` at 0. With ``neighborhood_terms``, what degrees
+    and shared neighbors say is added once training is over (see ``NeighborhoodTerms``). With ``calibrate``, so is what
+    makes probabilities of logits (see ``LinkCalibration``).
     """
-    if num_nodes < _FEW * _STRIPE:
-        return pairs
-    sorted_pairs = np.empty(tuple(pairs.shape), np.int64)
-    _sort(pairs.contiguous().numpy(), num_nodes, sorted_pairs)
-    return torch.from_numpy(sorted_pairs)
+
+    def __init__(
+        self,
+        encoder: Any,
+        r: float = 2.0,
+        t: float = 1.0,
+        learnable: bool = True,
+        decoder: Decoder = "symmetric",
+        neighborhood_terms: bool = False,
+        calibrate: bool = False,
+    ) -> None:
+        super().__init__()
+        self.space = check_space(encoder.space)
+        self.directed, self.has_terms = decoder == "directed", decoder in ("popularity", "directed")
+        self.decoder = FermiDiracDecoder(r, t, learnable, squared_distance(self.space))
+        if self.directed:
+            self.source_map = stiefel_parameter(encoder.dim, encoder.dim)
+            nn.init.eye_(self.source_map)
+        if self.has_terms:
+            self.terms = nn.Parameter(torch.zeros(1 + self.directed, encoder.dim))
+        self.neighborhood = NeighborhoodTerms(self.directed) if neighborhood_terms else None
+        self.calibration = LinkCalibration() if calibrate else None
+
+    @property
+    def sees_neighborhoods(self) -> bool:
+        """Whether ``logits_in`` a graph are others than those of ``forward``."""
+        return self.neighborhood is not None and self.neighborhood.fitted
+
+    @property
+    def goes_by_distance(self) -> bool:
+        """Whether the nearest node is the likeliest to be linked with."""
+        return not self.has_terms and not self.sees_neighborhoods
+
+    @property
+    def calibrated(self) -> bool:
+        return self.calibration is not None and self.calibration.fitted
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """What logits of links are worth: the one place where they become probabilities."""
+        found: Tensor = logits.sigmoid() if self.calibration is None else self.calibration(logits)
+        return found
+
+    def logits_in(
+        self, graph: Callable[[], Neighborhoods], points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0
+    ) -> Tensor:
+        """Logits of ``pairs`` with what their neighborhoods in a graph add, which is not asked for if nothing is."""
+        logits: Tensor = self(points, pairs, distance_scale)
+        if self.neighborhood is None or not self.neighborhood.fitted:
+            return logits
+        added: Tensor = self.neighborhood(logits, graph(), pairs)
+        return added
+
+    def forward(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+        """Logits of ``pairs (k, 2)`` of rows of ``points``, source first."""
+        if not self.has_terms:
+            return self._symmetric(points, pairs, distance_scale)
+        if self.directed:
+            rows = torch.cat([rotated(points, self.source_map, self.space), points])
+            logits = self._symmetric(rows, pairs + pairs.new_tensor([0, len(points)]), distance_scale)
+        else:
+            logits = self._symmetric(points, pairs, distance_scale)
+        source, target = self._terms(points, distance_scale)
+        return logits + source.index_select(0, pairs[:, 0]) + target.index_select(0, pairs[:, 1])
+
+    def _symmetric(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float) -> Tensor:
+        if self.space == "euclidean":
+            source, target = (points.index_select(0, ends) for ends in pairs.unbind(1))
+            logits: Tensor = self.decoder(source, target, distance_scale=distance_scale)
+            return logits
+        points = points if self.space == "lorentz" else as_lorentz(points, self.space)
+        square = squared_distances_of_rows(points, pairs)
+        return self.decoder.logits(square, distance_scale)
+
+    def _terms(self, points: Tensor, distance_scale: Tensor | float) -> tuple[Tensor, Tensor]:
+        """What each point adds to the logits of links that it is the source of, and of those it is the target of."""
+        terms = tangents_of(points, self.space, distance_scale) @ self.terms.mT
+        return terms[:, 0], terms[:, -1]
+
+    @torch.no_grad()
+    def as_search(
+        self,
+        graph: Callable[[], Neighborhoods],
+        points: Tensor,
+        incoming: bool,
+        distance_scale: Tensor | float = 1.0,
+    ) -> LinkSearch:
+        """The links of each node, those from it or the ``incoming`` ones, as a search among all ``points``."""
+        scale = distance_scale.item() if isinstance(distance_scale, Tensor) else distance_scale
+        slope = scale**2 / self.decoder.t.item()
+        queries, terms = points, torch.zeros(len(points), dtype=torch.float64)
+        if self.has_terms:
+            terms = self._terms(points, distance_scale)[0 if incoming else 1].double().cpu()
+        if self.directed:  # d(W x, y) = d(x, W⁻¹ y)
+            queries = rotated(points, self.source_map.mT if incoming else self.source_map, self.space)
+        if self.neighborhood is None or not self.neighborhood.fitted:
+            return LinkSearch(queries, terms, slope)
+        neighborhoods, factor = graph(), self.neighborhood.slope.item()
+        weights = self.neighborhood.weights.cpu().numpy()
+        terms = factor * terms + torch.from_numpy(neighborhoods.of_nodes(weights, 0 if incoming else 1))
+        return LinkSearch(
+            queries, terms, factor * slope, partial(neighborhoods.of_rows, weights), neighborhoods.two_hops
+        )
+
+    def pair_scores(
+        self, graph: Callable[[], Neighborhoods], points: Tensor, distance_scale: Tensor | float = 1.0
+    ) -> LinkScores:
+        """``logits_in`` a graph of all pairs of ``points``, but for a constant."""
+        outgoing, incoming = (self.as_search(graph, points, way, distance_scale) for way in (False, True))
+        terms = self.neighborhood if self.sees_neighborhoods else None
+        return LinkScores(
+            incoming.terms.numpy(), outgoing.terms.numpy(), points, outgoing.queries, self.space, outgoing.slope,
+            None if terms is None else graph(), None if terms is None else terms.weights.cpu().numpy(),
+        )  # fmt: skip
 
 
-@compiled
-def _sort(pairs: Any, num_nodes: int, result: Any) -> None:
-    stripes = (num_nodes + _STRIPE - 1) // _STRIPE
-    starts = np.zeros(stripes + 1, np.int64)
-    for p in range(len(pairs)):
-        starts[pairs[p, 0] // _STRIPE + 1] += 1
-    for stripe in range(stripes):
-        starts[stripe + 1] += starts[stripe]
-    by_stripe, free = np.empty_like(pairs), starts[:-1].copy()
-    for p in range(len(pairs)):
-        stripe = pairs[p, 0] // _STRIPE
-        by_stripe[free[stripe], 0], by_stripe[free[stripe], 1] = pairs[p, 0], pairs[p, 1]
-        free[stripe] += 1
-    for stripe in range(stripes):
-        part = by_stripe[starts[stripe] : starts[stripe + 1]]
-        counts = np.zeros(num_nodes // _NEAR + 2, np.int64)
-        for p in range(len(part)):
-            counts[part[p, 1] // _NEAR + 1] += 1
-        for group in range(len(counts) - 1):
-            counts[group + 1] += counts[group]
-        for p in range(len(part)):
-            group = part[p, 1] // _NEAR
-            place = starts[stripe] + counts[group]
-            result[place, 0], result[place, 1] = part[p, 0], part[p, 1]
-            counts[group] += 1
+def rotated(points: Tensor, matrix: Tensor, space: Space) -> Tensor:
+    """Points of a space after an orthonormal map that fixes the origin."""
+    if space != "lorentz":
+        return points @ matrix.mT
+    return torch.cat([points[:, :1], points[:, 1:] @ matrix.mT], dim=1)
 
 
 # The fraction of bridges from which on a graph is a tree rather than a graph to predict links of.
@@ -136,6 +242,7 @@ class LinkPrediction:
     title: ClassVar[str] = "link prediction"
     items: ClassVar[str] = "links"
     of_collections: ClassVar[bool] = False
+    predicts: ClassVar[str | None] = "pairs"
     parts: ClassVar[tuple[str, ...]] = ("val", "test")
 
     val: float = 0.05
@@ -178,6 +285,16 @@ class LinkPrediction:
                 )
         return LinkProblem(replace(self, decoder=decoder_for(data, self.decoder)), data, split)
 
+    @torch.no_grad()
+    def probabilities(self, model: Model, points: Tensor, pairs: Tensor, data: Any) -> Tensor:
+        """The probability of a link for each pair ``(k, 2)`` of rows of ``points``, nodes of a graph."""
+        head = _head(model)
+
+        def neighborhoods() -> Neighborhoods:
+            return Neighborhoods(data.edge_index.T.cpu().numpy(), len(points), head.directed)
+
+        return head.probabilities(head.logits_in(neighborhoods, points, pairs.to(points.device), model.distance_scale))
+
     def warning(self, data: Any) -> str | None:
         """Why held-out links of a graph cannot be predicted, and what to do instead: it is a tree, or nearly so."""
         if not getattr(data, "structural", False):
@@ -190,11 +307,7 @@ class LinkPrediction:
             "that nothing else is known of; use --task embed to embed the graph with all its edges, or give --features"
         )
 
-    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
-        """The model of this task on an encoder, its scaling still to be loaded."""
-        return self._model(encoder, in_features)
-
-    def _model(self, encoder: nn.Module, x: Any) -> Model:
+    def assemble(self, encoder: nn.Module, x: Any, num_classes: int | None = None) -> Model:
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
         head = LinkHead(
             encoder, self.r, self.t, self.learn_decoder, self.decoder, self.neighborhood_terms, self.calibrate
@@ -212,31 +325,21 @@ class LinkBatch(NamedTuple):
         return LinkBatch(self.messages.to(device), self.pairs.to(device), self.labels.to(device), self.share)
 
 
-class LinkProblem:
+class LinkProblem(OneGraphProblem):
     """Link prediction on a graph that is split."""
 
     selection_metric = "auc"
-    num_classes = None
 
     def __init__(self, task: LinkPrediction, data: Any, split: EdgeSplit) -> None:
-        self.task = task
-        self.split = split
         weights = split.train_edge_weight()
         if weights is not None:
             check_some_weight(weights, "the training graph")
         edge_index = split.train_edge_index()
-        self.x = node_features(data, task.name, edge_index)
-        self.in_features = self.x.shape[1]
-        self.num_nodes = split.num_nodes
-        self.features = ScaledFeatures(self.x)
-        self.train_pairs = torch.from_numpy(split.train)
+        super().__init__(task, data, edge_index, weights, seen=edge_index)
+        self.split = split
+        self.train_pairs = split.train
         self.absent = AbsentPairs(split.space, split.train)
-        self.adjacency = prepare_adjacency(edge_index, weights, split.num_nodes)
-        self.device = torch.device("cpu")
-        self.graph: Adjacency = self.adjacency  # stays on the CPU, where batches are drawn
-        self.messages: Adjacency = self.adjacency
-        self.sampling: Sampling | None = None
-        self._striped: Tensor | None = None
+        self._in_cache_order: Pairs | None = None
         self._parts: dict[str, tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]] = {}
         self._one_way_links: dict[str, NDArray[np.int64]] = {}
 
@@ -246,67 +349,43 @@ class LinkProblem:
         share = self.task.message_share
         return len(self.train_pairs) - (0 if share is None else self._num_messages(share))
 
-    def renumber(self) -> None:
-        """Trains on nodes in an order that is faster for graphs that no cache holds; evaluation is as before."""
-        graph = reordered(self.graph)
-        pairs = self.split.space.ordered(graph.places.numpy()[self.split.train])
-        self.train_pairs, self._striped = torch.from_numpy(pairs), None
-        self.absent = AbsentPairs(self.split.space, pairs)
-        self.graph, self.messages = graph, graph.to(self.device)
-
-    def to(self, device: torch.device | str) -> None:
-        self.features, self.adjacency = self.features.to(device), self.adjacency.to(device)
-        self.messages = self.messages.to(device)
-        self.device = torch.device(device)
-
-    def build(self, encoder: nn.Module) -> Model:
-        return self.task._model(encoder, self.x)
+    def reorder(self) -> NDArray[np.int64]:
+        places = super().reorder()
+        self.train_pairs, self._in_cache_order = self.split.space.ordered(places[self.split.train]), None
+        self.absent = AbsentPairs(self.split.space, self.train_pairs)
+        return places
 
     def batches(self, random: np.random.RandomState) -> Iterator[LinkBatch]:
         pairs, messages = self.train_pairs, self.messages if self.sampling is None else self.graph
         if self.task.message_share is not None:
-            order = self._order(random)
-            count = self._num_messages(self.task.message_share)
-            messages = self._messages(order[:count])
-            pairs = pairs[torch.from_numpy(order[count:])]
+            order, count = self._order(random), self._num_messages(self.task.message_share)
+            messages, pairs = self._messages(order[:count]), pairs[order[count:]]
         if self.sampling is not None:
-            yield from self._sampled(self.sampling, messages, pairs.numpy(), random)
+            yield from self.sampled(messages, len(pairs), random, partial(self._sample, self.sampling, messages, pairs))
             return
-        pairs, count = self._with_negatives(pairs, random), len(pairs)
-        labels = (torch.arange(len(pairs)) < count).float()
-        yield LinkBatch(messages, pairs, labels).to(self.device)
+        negatives = self.absent.draw(self.task.negatives * len(pairs), random)
+        links = cache_order(pairs, self.num_nodes) if self.task.message_share is not None else self._all_links()
+        both = torch.from_numpy(np.concatenate([links, cache_order(negatives, self.num_nodes)]))
+        yield LinkBatch(messages, both, (torch.arange(len(both)) < len(links)).float()).to(self.device)
 
-    def _with_negatives(self, pairs: Tensor, random: np.random.RandomState) -> Tensor:
-        """Links and then pairs that are none, each in an order that is fast for large graphs."""
-        negatives = torch.from_numpy(self.absent.draw(self.task.negatives * len(pairs), random))
-        links = self._all_in_stripes() if pairs is self.train_pairs else in_stripes(pairs, self.num_nodes)
-        return torch.cat([links, in_stripes(negatives, self.num_nodes)])
+    def _all_links(self) -> Pairs:
+        """The training edges in cache order, the same in all epochs."""
+        if self._in_cache_order is None:
+            self._in_cache_order = cache_order(self.train_pairs, self.num_nodes)
+        return self._in_cache_order
 
-    def _all_in_stripes(self) -> Tensor:
-        """The training edges: the same in all epochs."""
-        if self._striped is None:
-            self._striped = in_stripes(self.train_pairs, self.num_nodes)
-        return self._striped
-
-    def _sampled(
-        self, sampling: Sampling, messages: Adjacency, pairs: Pairs, random: np.random.RandomState
-    ) -> Iterator[LinkBatch]:
-        def batch(chosen: NDArray[np.int64], seed: int) -> LinkBatch:
-            links, count = chosen[sampling.mine], self.task.negatives * len(chosen)
-            negatives = self.absent.draw(count, batch_random(seed), sampling.mine)
-            ends = np.concatenate([pairs[links], negatives])
-            part, rows = sampling.neighborhoods(messages, ends, seed)
-            kinds = torch.from_numpy(rows).split([len(links), len(negatives)])
-            labels = torch.arange(len(ends)) < len(links)
-            pairs_of_rows = torch.cat([in_stripes(kind, part.num_nodes) for kind in kinds])
-            return LinkBatch(part, pairs_of_rows, labels.float(), len(ends) / (len(chosen) + count))
-
-        def moved(made: LinkBatch) -> LinkBatch:
-            return made.to(self.device)
-
-        _ = messages.loop_entries  # before threads ask for them
-        jobs = (partial(batch, *share) for share in sampling.shares(len(pairs), random))
-        return map(moved, sampling.prepared(jobs))  # unlike a loop, it holds no batch while the next is made
+    def _sample(
+        self, sampling: Sampling, messages: Adjacency, pairs: Pairs, chosen: NDArray[np.int64], seed: int
+    ) -> LinkBatch:
+        """Some links, as many others as they need, and their sampled neighborhoods."""
+        links, count = chosen[sampling.mine], self.task.negatives * len(chosen)
+        negatives = self.absent.draw(count, batch_random(seed), sampling.mine)
+        ends = np.concatenate([pairs[links], negatives])
+        part, rows = sampling.neighborhoods(messages, ends, seed)
+        kinds = np.split(rows, [len(links)])
+        pairs_of_rows = torch.from_numpy(np.concatenate([cache_order(kind, part.num_nodes) for kind in kinds]))
+        labels = torch.arange(len(ends)) < len(links)
+        return LinkBatch(part, pairs_of_rows, labels.float(), len(ends) / (len(chosen) + count))
 
     def _num_messages(self, share: float) -> int:
         return max(1, min(len(self.train_pairs) - 1, round(share * len(self.train_pairs))))
@@ -324,10 +403,6 @@ class LinkProblem:
         part = replace(split, train=split.train[chosen], train_weights=weights)
         graph = prepare_adjacency(part.train_edge_index(), part.train_edge_weight(), split.num_nodes)
         return graph if self.graph.nodes is None else reordered(graph, self.graph)
-
-    def points(self, model: Model) -> Tensor:
-        """The points of all nodes; messages go along the training edges."""
-        return all_points(model, self.features, self.adjacency)
 
     def loss(self, model: Model, batch: LinkBatch) -> Tensor:
         logits = model.head(encoded(model, self.features, batch.messages), batch.pairs, model.distance_scale)

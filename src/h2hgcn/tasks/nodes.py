@@ -1,7 +1,7 @@
 """Node classification: which class has a node?"""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -14,19 +14,16 @@ from torch.nn import functional as F
 
 from h2hgcn.datasets import DataError, NodeSplit, split_nodes
 from h2hgcn.datasets.arrays import UNLABELLED
-from h2hgcn.datasets.pairs import AbsentPairs, Pairs, PairSpace, distinct_pairs
+from h2hgcn.datasets.pairs import AbsentPairs, Pairs, PairSpace, cache_order, distinct_pairs
 from h2hgcn.datasets.splits import NodeProtocol, node_labels
-from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.large import reordered
-from h2hgcn.layers import prepare_adjacency
 from h2hgcn.options import conform, require
 from h2hgcn.tasks.base import (
+    ClassProblem,
     FeatureScaling,
     Model,
+    OneGraphProblem,
     Sampling,
-    ScaledFeatures,
     Scaling,
-    all_points,
     batch_random,
     check_edges,
     check_shares,
@@ -35,24 +32,12 @@ from h2hgcn.tasks.base import (
     node_features,
 )
 from h2hgcn.tasks.baselines import Baselines, as_matrix, propagated_classes, run_baselines
-from h2hgcn.tasks.heads import (
-    ClassHead,
-    Classifier,
-    Decoder,
-    FeatureTerms,
-    LinkHead,
-    NodeHead,
-    decoder_for,
-    regression_classes,
-)
-from h2hgcn.tasks.links import in_stripes
+from h2hgcn.tasks.heads import ClassHead, Classifier, FeatureTerms, regression_classes
+from h2hgcn.tasks.links import Decoder, LinkHead, decoder_for
 from h2hgcn.tasks.metrics import (
     Classes,
     Metrics,
-    calibration_error,
     class_metrics,
-    class_reliability,
-    class_report,
     majority_metrics,
     predicted_classes,
 )
@@ -96,6 +81,7 @@ class NodeClassification:
     title: ClassVar[str] = "node classification"
     items: ClassVar[str] = "nodes"
     of_collections: ClassVar[bool] = False
+    predicts: ClassVar[str | None] = "nodes"
     parts: ClassVar[tuple[str, ...]] = ("val", "test")
 
     val: float | None = None
@@ -145,12 +131,19 @@ class NodeClassification:
             return NodeSplit(labelled, labelled[:0], labelled[:0], self.split_seed, self.protocol)
         return split_nodes(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
 
-    def assemble(self, encoder: nn.Module, in_features: int, num_classes: int | None = None) -> Model:
-        """The model of this task on an encoder, its scaling still to be loaded."""
-        assert num_classes is not None
-        return self._model(encoder, in_features, num_classes)
+    @torch.no_grad()
+    def probabilities(self, model: Model, points: Tensor, nodes: Tensor, data: Any) -> Tensor:
+        """The probabilities of the classes for some rows of ``points``, nodes of a graph."""
+        head = model.head
+        assert isinstance(head, NodeHead)
 
-    def _model(self, encoder: nn.Module, x: Any, num_classes: int) -> Model:
+        def x() -> Any:
+            return as_matrix(node_features(data, self.name))[nodes.cpu().numpy()]
+
+        return head.probabilities(head.logits_with(x, points[nodes.to(points.device)], model.distance_scale))
+
+    def assemble(self, encoder: nn.Module, x: Any, num_classes: int | None = None) -> Model:
+        assert num_classes is not None
         scaling = FeatureScaling(self.scaling, x, self.feature_length)
         classes = ClassHead(
             encoder,
@@ -188,6 +181,42 @@ def _check_split(
         raise DataError(f"all training nodes have the class {name}; there is nothing to tell apart")
 
 
+class NodeHead(nn.Module):
+    """A classifier of nodes, the decoder of the link-prediction term, and what features add once training is over."""
+
+    def __init__(self, classes: ClassHead, links: LinkHead | None, features: FeatureTerms | None = None) -> None:
+        super().__init__()
+        self.classes = classes
+        self.links = links
+        self.features = features
+
+    def forward(self, points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+        """Logits of the classes."""
+        logits: Tensor = self.classes(points, distance_scale=distance_scale)
+        return logits
+
+    def logits_with(self, x: Callable[[], Any], points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+        """Logits of the classes with what the nodes' features add, which are not asked for if that is nothing."""
+        logits: Tensor = self(points, distance_scale)
+        if self.features is None or not self.features.fitted:
+            return logits
+        added: Tensor = self.features(logits, x())
+        return added
+
+    @property
+    def calibrated(self) -> bool:
+        return self.classes.calibrated
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """What logits of classes are worth."""
+        return self.classes.probabilities(logits)
+
+    def link_logits(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float) -> Tensor:
+        assert self.links is not None
+        logits: Tensor = self.links(points, pairs, distance_scale)
+        return logits
+
+
 class NodeBatch(NamedTuple):
     """A graph, rows of its nodes and their classes, and pairs of rows: links first, then as many that are none.
 
@@ -207,34 +236,25 @@ class NodeBatch(NamedTuple):
         return self._replace(graph=graph, nodes=nodes, y=y, pairs=pairs)
 
 
-class NodeProblem:
+class NodeProblem(OneGraphProblem, ClassProblem):
     """Node classification on a graph whose nodes are split."""
 
     def __init__(self, task: NodeClassification, data: Any, split: NodeSplit) -> None:
-        self.task = task
+        super().__init__(task, data, data.edge_index, edge_weight_of(data))
         self.split = split
         self.y = torch.from_numpy(node_labels(data))
-        self.num_classes = int(self.y.max()) + 1
+        self.num_classes: int = int(self.y.max()) + 1
         self.has_features = not getattr(data, "structural", False)
         self.selection_metric: str = task.selection or getattr(data, "selection", None) or "accuracy"
         if self.selection_metric == "f1" and self.num_classes != 2:
             raise DataError(f"selection='f1' is the F1 of the second of two classes, but there are {self.num_classes}")
-        self.x = node_features(data, task.name)
-        self.in_features = self.x.shape[1]
-        self.num_nodes = int(data.num_nodes)
-        self.features = ScaledFeatures(self.x)
-        self.adjacency = prepare_adjacency(data.edge_index, edge_weight_of(data), data.num_nodes)
         self.space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))
         self.edges = distinct_pairs(self.space, data.edge_index.numpy().T)
         self.absent = AbsentPairs(self.space, self.edges)
         if task.link_weight and len(self.edges) == len(self.space):
             raise DataError("all pairs of nodes are linked, so links cannot be told from others; set link_weight=0")
-        self.train = torch.from_numpy(split.train)
         self.weights = self._class_weights()
-        self.graph: Adjacency = self.adjacency  # stays on the CPU, where batches are drawn
-        self.messages: Adjacency = self.adjacency
-        self.rows = split.train  # of the nodes to train on, in these graphs
-        self.sampling: Sampling | None = None
+        self.rows = split.train  # the training nodes in ``graph``
 
     @property
     def num_items(self) -> int:
@@ -244,61 +264,45 @@ class NodeProblem:
     def _class_weights(self) -> Tensor | None:
         if not self.task.class_weights:
             return None
-        counts = torch.bincount(self.y[self.train], minlength=self.num_classes)
-        return len(self.train) / (self.num_classes * counts.clamp_min(1))
+        counts = torch.bincount(self.y[self.split.train], minlength=self.num_classes)
+        return len(self.split.train) / (self.num_classes * counts.clamp_min(1))
 
-    def renumber(self) -> None:
-        """Trains on nodes in an order that is faster for graphs that no cache holds; evaluation is as before."""
-        graph = reordered(self.graph)
-        places = graph.places.numpy()
+    def reorder(self) -> NDArray[np.int64]:
+        places = super().reorder()
         self.rows = places[self.split.train]
         self.edges = self.space.ordered(places[self.edges])
         self.absent = AbsentPairs(self.space, self.edges)
-        self.graph, self.messages = graph, graph.to(self.y.device)
+        return places
 
     def to(self, device: torch.device | str) -> None:
-        self.features, self.adjacency = self.features.to(device), self.adjacency.to(device)
-        self.messages = self.messages.to(device)
-        self.y, self.train = self.y.to(device), self.train.to(device)
+        super().to(device)
         self.weights = None if self.weights is None else self.weights.to(device)
-
-    def build(self, encoder: nn.Module) -> Model:
-        return self.task._model(encoder, self.x, self.num_classes)
 
     def batches(self, random: np.random.RandomState) -> Iterator[NodeBatch]:
         if self.sampling is not None:
-            yield from self._sampled(self.sampling, random)
+            yield from self.sampled(self.graph, self.num_items, random, partial(self._sample, self.sampling))
             return
         pairs = None
         if self.task.link_weight and len(self.edges):
             kinds = (self.edges, self.absent.draw(len(self.edges), random))
-            pairs = torch.cat([in_stripes(torch.from_numpy(kind), self.num_nodes) for kind in kinds]).to(self.y.device)
-        rows = torch.from_numpy(self.rows).to(self.y.device)
-        yield NodeBatch(self.messages, rows, self.y[self.train], pairs)
+            pairs = torch.from_numpy(np.concatenate([cache_order(kind, self.num_nodes) for kind in kinds]))
+        y = self.y[self.split.train]
+        yield NodeBatch(self.messages, torch.from_numpy(self.rows), y, pairs).to(self.device)
 
-    def _sampled(self, sampling: Sampling, random: np.random.RandomState) -> Iterator[NodeBatch]:
-        """Nodes, and as many links drawn from all, with as many that are none."""
-
-        def batch(chosen: NDArray[np.int64], seed: int) -> NodeBatch:
-            items = chosen[sampling.mine]
-            nodes = self.rows[items]
-            ends = np.concatenate(self._some_pairs(len(chosen), batch_random(seed), sampling.mine))
-            part, rows = sampling.neighborhoods(self.graph, np.concatenate([nodes, ends.ravel()]), seed)
-            numbers = torch.from_numpy(rows)
-            pairs = numbers[len(nodes) :].reshape(-1, 2) if len(ends) else None
-            y = self.y[self.train[torch.from_numpy(chosen).to(self.y.device)]]
-            mine = y[sampling.mine]
-            share, factor = len(mine) / len(y), 1.0
-            if self.weights is not None:  # the weighted mean over all of the batch, whatever this process has of it
-                factor = float(self.weights[mine].sum() / self.weights[y].sum()) / share
-            return NodeBatch(part, numbers[: len(nodes)], mine, pairs, share, factor)
-
-        def moved(made: NodeBatch) -> NodeBatch:
-            return made.to(self.y.device)
-
-        _ = self.graph.loop_entries  # before threads ask for them
-        jobs = (partial(batch, *share) for share in sampling.shares(self.num_items, random))
-        return map(moved, sampling.prepared(jobs))  # unlike a loop, it holds no batch while the next is made
+    def _sample(self, sampling: Sampling, chosen: NDArray[np.int64], seed: int) -> NodeBatch:
+        """Some nodes, as many links drawn from all, as many pairs that are none, and their sampled neighborhoods."""
+        nodes = self.rows[chosen[sampling.mine]]
+        ends = np.concatenate(self._some_pairs(len(chosen), batch_random(seed), sampling.mine))
+        part, rows = sampling.neighborhoods(self.graph, np.concatenate([nodes, ends.ravel()]), seed)
+        numbers = torch.from_numpy(rows)
+        pairs = numbers[len(nodes) :].reshape(-1, 2) if len(ends) else None
+        y = self.y[self.split.train[chosen]]
+        mine = y[sampling.mine]
+        share, factor = len(mine) / len(y), 1.0
+        if self.weights is not None:  # the weighted mean over all of the batch, whatever this process has of it
+            weights = self.weights.cpu()
+            factor = float(weights[mine].sum() / weights[y].sum()) / share
+        return NodeBatch(part, numbers[: len(nodes)], mine, pairs, share, factor)
 
     def _some_pairs(self, count: int, random: np.random.RandomState, only: slice) -> tuple[Pairs, Pairs]:
         """Links and as many others, and ``only`` these of ``count``; none if there is no link term."""
@@ -306,10 +310,6 @@ class NodeProblem:
             return np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
         links = self.edges[random.randint(0, len(self.edges), count)[only]]
         return links, self.absent.draw(count, random, only)
-
-    def points(self, model: Model) -> Tensor:
-        """The points of all nodes."""
-        return all_points(model, self.features, self.adjacency)
 
     def loss(self, model: Model, batch: NodeBatch) -> Tensor:
         points = encoded(model, self.features, batch.graph)
@@ -325,48 +325,30 @@ class NodeProblem:
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
-        """The metrics of classes, and of the test part the calibration error."""
         assert isinstance(model.head, NodeHead)
-        y, logits = self._part_logits(model, part)
-        metrics = class_metrics(y, predicted_classes(logits), self.num_classes)
-        if part == "test":
-            metrics["ece"] = calibration_error(class_reliability(model.head.probabilities(logits), y))
+        metrics = super().evaluate(model, part)
         if model.head.features is not None and model.head.features.fitted:
             points = self.points(model)[self._nodes_of(part)]
             alone = predicted_classes(model.head(points, model.distance_scale))
-            metrics["accuracy_network"] = float((alone == y).mean())
+            metrics["accuracy_network"] = float((alone == self.y.numpy()[getattr(self.split, part)]).mean())
         return metrics
 
     def _nodes_of(self, part: str) -> Tensor:
-        return torch.from_numpy(getattr(self.split, part)).to(self.y.device)
+        return torch.from_numpy(getattr(self.split, part)).to(self.device)
 
-    def _part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
+    def part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
         """The true classes of a part, and the logits of the finished model.
 
         Of the validation part, the share of the features is fitted again without each node that it scores.
         """
         assert isinstance(model.head, NodeHead)
         nodes, points, features = self._nodes_of(part), self.points(model), model.head.features
-        y = self.y[nodes].cpu().numpy()
+        y = self.y.numpy()[getattr(self.split, part)]
         if part != "val" or features is None or not features.fitted:
             return y, self.class_logits(model, points, nodes)
         alone = model.head(points[nodes], model.distance_scale)
-        mixed = features.out_of_fold(alone.double().cpu().numpy(), as_matrix(self.x)[nodes.cpu().numpy()], y)
+        mixed = features.out_of_fold(alone.double().cpu().numpy(), as_matrix(self.x)[self.split.val], y)
         return y, torch.from_numpy(mixed).to(alone)
-
-    @torch.no_grad()
-    def classes(self, model: Model, part: str) -> tuple[Classes, Classes]:
-        """The true and the predicted classes of a part."""
-        y, logits = self._part_logits(model, part)
-        return y, predicted_classes(logits)
-
-    @torch.no_grad()
-    def details(self, model: Model, part: str) -> dict[str, Any]:
-        """Each class of a part, the confusion matrix, and how often predictions with such a probability are right."""
-        assert isinstance(model.head, NodeHead)
-        y, logits = self._part_logits(model, part)
-        bins = class_reliability(model.head.probabilities(logits), y)
-        return {"reliability": bins, **class_report(y, predicted_classes(logits), self.num_classes)}
 
     def class_logits(self, model: Model, points: Tensor, nodes: Tensor) -> Tensor:
         """The logits of the classes of some nodes, as the finished model has them."""
@@ -384,7 +366,7 @@ class NodeProblem:
         features, calibration = model.head.features, model.head.classes.calibration
         if features is None and calibration is None:
             return False
-        y, val = self.y.cpu().numpy(), self.split.val
+        y, val = self.y.numpy(), self.split.val
         points = self.points(model)[self._nodes_of("val")]
         logits = model.head(points, model.distance_scale).double().cpu().numpy()
         changed = features is not None and features.fit(logits, self.x, y, self.split.train, val)
@@ -399,14 +381,16 @@ class NodeProblem:
         """Fits feature terms that were taken over from a run with this split again, on all nodes to train on."""
         assert isinstance(model.head, NodeHead)
         if model.head.features is not None and model.head.features.fitted:
-            y = self.y.cpu().numpy()
+            y = self.y.numpy()
             model.head.features.refit(self.x, y, split.train, split.val, self.split.train)
 
     def baselines(self, part: str) -> Baselines:
-        y, nodes = self.y.cpu().numpy(), getattr(self.split, part)
+        y, nodes = self.y.numpy(), getattr(self.split, part)
 
         def propagation() -> Metrics:
-            propagated = propagated_classes(self.adjacency, self.y, self.train)[nodes]
+            propagated = propagated_classes(
+                self.adjacency, self.y.to(self.device), torch.from_numpy(self.split.train).to(self.device)
+            )[nodes]
             return class_metrics(y[nodes], propagated, self.num_classes)
 
         def regression() -> Metrics:

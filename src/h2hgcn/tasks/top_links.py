@@ -5,7 +5,7 @@ those that cannot be among the best of what was found before.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -35,6 +35,19 @@ _ROUNDING = 1e-9
 
 # Precision is that of so many pairs, and is measured on graphs of up to so many nodes, where it takes seconds.
 _K_OF_PRECISION, _MOST_NODES = 100, 20_000
+
+
+class LinkSearch(NamedTuple):
+    """The logit of a link between node ``i`` and another ``j`` is ``terms[j] - slope · d(queries[i], points[j])²``,
+    plus ``of_rows([i])[0, j]`` if that is there, and a number that all links of ``i`` share. ``d`` is the distance at
+    curvature -1. ``two_hops`` gives others that a node shares neighbors with.
+    """
+
+    queries: Tensor
+    terms: Tensor
+    slope: float
+    of_rows: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None
+    two_hops: Callable[[NDArray[np.int64], int], NDArray[np.int64]] | None = None
 
 
 class LinkScores:

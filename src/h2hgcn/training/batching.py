@@ -26,13 +26,13 @@ _FANOUT = (15, 10, 5)
 
 
 class Plan(NamedTuple):
-    """``sampling`` is None for full-batch training; ``reason`` says what was decided, and why; ``renumber``,
+    """``sampling`` is None for full-batch training; ``reason`` says what was decided, and why; ``reorder``,
     whether the nodes are trained in another order.
     """
 
     sampling: Sampling | None
     reason: str
-    renumber: bool = False
+    reorder: bool = False
 
     def arrange(self, problem: Any, encoder: nn.Module) -> None:
         """Has a problem give its batches as planned, and node vectors gradients for the rows of a batch."""
@@ -40,8 +40,8 @@ class Plan(NamedTuple):
         vectors = node_vectors_of(encoder)
         if vectors is not None:
             vectors.sparse_gradients = self.sampling is not None
-        if self.renumber:
-            problem.renumber()
+        if self.reorder:
+            problem.reorder()
 
 
 def plan_batches(
@@ -50,15 +50,14 @@ def plan_batches(
     """What the settings come to for a problem and an encoder; several processes share each batch."""
     plan = _plan(settings, problem, encoder, dim)
     inductive = getattr(encoder, "inductive", True)
-    graph = getattr(problem, "graph", None)
     # an encoder that does not say whether it minds is left alone: it may have a vector for each node
-    if graph is not None and getattr(encoder, "inductive", False):
-        plan = plan._replace(renumber=graph.num_nodes >= SCATTERED)
+    if problem.plan is None and getattr(encoder, "inductive", False):
+        plan = plan._replace(reorder=problem.num_nodes >= SCATTERED)
     if ranks.size == 1:
         return plan
     sampling = plan.sampling
     if sampling is None:
-        if graph is None or not inductive:
+        if problem.plan is not None or not inductive:
             raise DataError("several processes share batches of one graph, which this task or model has not; use one")
         sampling = Sampling(problem.num_items, (ALL_NEIGHBORS,) * len(_fanout(settings, encoder)), settings.workers)
     if problem.num_items < ranks.size:
@@ -68,16 +67,14 @@ def plan_batches(
 
 
 def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim: int) -> Plan:
-    graph = getattr(problem, "graph", None)
-    if graph is None:
-        other: Any = problem
-        _check_no_sampling(settings, other.task.batch_rule)
-        return Plan(None, other.plan)
+    if problem.plan is not None:
+        _check_no_sampling(settings, problem.task.batch_rule)
+        return Plan(None, problem.plan)
     if not getattr(encoder, "inductive", True):
         _check_no_sampling(settings, "this model has a vector for each node and no neighbourhoods to sample")
         return Plan(None, "full-batch training")
     fanout = _fanout(settings, encoder) if getattr(encoder, "uses_graph", True) else (0,)
-    entries, numbers = len(graph.col), problem.num_nodes * dim
+    entries, numbers = len(problem.graph.col), problem.num_nodes * dim
     count, what = problem.num_items, problem.task.items
     batch_size = settings.batch_size
     if batch_size == "full":

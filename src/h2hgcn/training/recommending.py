@@ -30,9 +30,8 @@ from h2hgcn.embeddings.nearest import (
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import atomic_write
 from h2hgcn.layers.spaces import check_space
-from h2hgcn.tasks.heads import LinkSearch
 from h2hgcn.tasks.neighborhoods import HUB
-from h2hgcn.tasks.top_links import BestPairs, LinkScores, best_pairs, highest
+from h2hgcn.tasks.top_links import BestPairs, LinkScores, LinkSearch, best_pairs, highest
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.names import NodeNames
 from h2hgcn.training.run import Run

@@ -22,15 +22,9 @@ from h2hgcn.embeddings.nearest import Direction, Rank, as_links, check_direction
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import write_tensors
 from h2hgcn.layers.inputs import node_vectors_of
-from h2hgcn.tasks.base import Model, Problem, check_same_columns
-from h2hgcn.tasks.heads import LinkHead
-from h2hgcn.tasks.inference import (
-    class_probabilities,
-    encode_graphs,
-    encode_nodes,
-    graph_probabilities,
-    link_probabilities,
-)
+from h2hgcn.tasks.base import Model, Problem, check_same_columns, encode_nodes
+from h2hgcn.tasks.graphs import encode_graphs, graph_probabilities
+from h2hgcn.tasks.links import LinkHead
 from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.training.artifacts import coordinates_of, ids_of, labels_of, write_layout, write_points, write_report_of
 from h2hgcn.training.building import EncoderFactory, settings_from
@@ -301,17 +295,18 @@ class Run:
         """
         if self.task.of_collections:
             return self._predict_graphs(what, self.data if data is None else data)
-        if self.task.name == "embed":
+        if self.task.predicts is None:
             raise DataError("a run of --task embed has distances, no probabilities; use recommend, or embeddings")
         graph = self.data if data is None else data
         if graph is None:
             raise DataError("the run does not hold its graph; pass one: run.predict(..., data=graph)")
         points = self.embeddings if data is None else self.encode(data)
         points = points.to(self.device)
-        if what is None and self.task.name == "lp":
+        of_pairs = self.task.predicts == "pairs"
+        if what is None and of_pairs:
             raise DataError("say which pairs of nodes to score: run.predict([[a, b], [c, d]])")
         numbers = torch.from_numpy(NodeNames(graph).numbers(what)) if what is not None else torch.arange(len(points))
-        if self.task.name == "lp":
+        if of_pairs:
             if numbers.dim() != 2 or numbers.shape[1] != 2:
                 raise DataError(f"pairs of nodes have the shape (k, 2), not {tuple(numbers.shape)}")
             alone = (numbers[:, 0] == numbers[:, 1]).nonzero()
@@ -322,8 +317,9 @@ class Run:
                 )
             if data is None:
                 return torch.from_numpy(self.link_probabilities(numbers.numpy()))
-            return link_probabilities(self.model, points, numbers, data).cpu()
-        return class_probabilities(self.model, points, numbers.flatten(), graph).cpu()
+        chosen = numbers if of_pairs else numbers.flatten()
+        probabilities: Tensor = self.task.probabilities(self.model, points, chosen, graph)
+        return probabilities.cpu()
 
     def encode(self, data: Any) -> Tensor:
         """Points of the nodes of another graph, all of whose edges carry messages; of a classifier of graphs, a point
