@@ -256,7 +256,7 @@ def _in_folds(rows: Rows, labels: NDArray[np.bool_], others: Rows, ratio: int | 
 
 
 def _regression(rows: Rows, labels: NDArray[np.bool_], others: Rows, ratio: int) -> Any:
-    """Fitted so that pairs that are not links count ``ratio`` times as much as the links; its logits are for as many."""
+    """Fitted with pairs that are not links counting ``ratio`` times as much as links; its logits are for as many."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
