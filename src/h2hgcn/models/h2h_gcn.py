@@ -42,7 +42,7 @@ class H2HGCN(Encoder):
         weights: Of the convolutions: ``"stiefel"``, as in the paper, or, to measure what that is worth, ``"fixed"`` at
             their random start, or ``"free"``, without any constraint; see ``VariedConv``.
         aggregation: ``"midpoint"``, as in the paper, or ``"tangent"``, a mean in the tangent space at the origin.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt tangent vector,
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned tangent vector,
             added to what the stem makes of its features before the exponential map; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
         use_features: Whether features count; without them, the node vectors stand alone.

@@ -17,8 +17,8 @@ class MobiusLinear(nn.Module):
     """``M ⊗ x ⊕ b`` (Ganea et al. 2018, Eq. 26 and 28), between tangent vectors at the origin.
 
     Since ``M ⊗ x = exp(M log(x))``, tangent vectors go from layer to layer: the exponential map at the end of one and
-    the logarithm at the start of the next, or of an activation, undo each other. The bias is learnt as the tangent
-    vector that leads to it, so that any optimiser serves.
+    the logarithm at the start of the next, or of an activation, undo each other. The bias is learned as the tangent
+    vector that leads to it, so that any optimizer serves.
     """
 
     def __init__(self, in_features: int, out_features: int) -> None:

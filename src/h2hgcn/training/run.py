@@ -406,7 +406,7 @@ class Run:
         """Raises if the model knows the nodes of its own graph alone."""
         if not getattr(self.model.encoder, "inductive", True):
             raise DataError(
-                f"{self.config['model']['name']} has learnt a vector for each node of its graph and knows no others; "
+                f"{self.config['model']['name']} has learned a vector for each node of its graph and knows no others; "
                 "train a model that computes points from features, such as h2h-gcn"
             )
 
