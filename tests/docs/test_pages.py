@@ -56,7 +56,9 @@ def test_pages_name_examples_that_are_there():
             assert (ROOT / name).exists(), f"{page.name}: {name}"
 
 
-@pytest.mark.parametrize(("page", "least"), [("docs/how_it_works.md", 15), ("docs/decisions.md", 10), ("CONTRIBUTING.md", 5)])
+@pytest.mark.parametrize(
+    ("page", "least"), [("docs/how_it_works.md", 15), ("docs/decisions.md", 10), ("CONTRIBUTING.md", 5)]
+)
 def test_files_that_a_page_names_are_there(page, least):
     names = re.findall(r"`((?:\w+/)+\w+\.(?:py|mjs|cpp|md|toml))`", (ROOT / page).read_text())
     assert len(names) > least

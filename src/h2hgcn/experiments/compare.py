@@ -173,7 +173,7 @@ _MAJORITY = "majority class"
 
 @dataclass(frozen=True)
 class Row:
-    """A model's scores by seed, None where its numbers went bad, and how it compares with the best.
+    """A model's scores by seed, None where it failed on NaN, and how it compares with the best.
 
     ``learned`` tells whether it is better than chance.
     """

@@ -53,7 +53,7 @@ ACTIVATION_TOLERANCE = 1e-12
 MAX_LOG_TEMPERATURE = 20.0
 
 # By how much ``|<x, x> + 1|``, relative to time², may exceed 0 in coordinates that came from elsewhere. Rounding and
-# drift stay far below, and time is derived anew in any case; what is beyond is no point of the hyperboloid at all.
+# drift stay far below, and time is recomputed in any case; what is beyond is no point of the hyperboloid at all.
 HYPERBOLOID_TOLERANCE = 1e-3
 
 # How far ``MᵀM`` may be from the identity for ``M`` to be made orthonormal by a Cholesky factor of it. All eigenvalues

@@ -113,7 +113,7 @@ def _check_weights(weights: Tensor) -> None:
     if not len(weights):
         return
     if not bool(weights.isfinite().all()):
-        raise ValueError("edge_weight holds NaN or infinity; remove those edges or mend their weights")
+        raise ValueError("edge_weight holds NaN or infinity; remove those edges or fix their weights")
     lowest, highest = weights.aminmax()
     if lowest < 0:
         raise ValueError(

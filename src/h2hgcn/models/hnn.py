@@ -49,7 +49,7 @@ class HNN(Encoder):
         num_layers: Number of Möbius layers.
         activation, dropout, feature_dropout: See ``Stack``; all of them act on tangent vectors.
         curvature: ``c > 0`` of a space of curvature ``-c``.
-        learn_curvature: Whether ``curvature`` is only where it starts.
+        learn_curvature: Whether ``curvature`` is trained.
 
     Vectors that leave are shortened to ``numerics.layer_radius(dtype)`` (6.4 in float32) if they are longer.
     """

@@ -70,7 +70,7 @@ def _check_weight(weight: Any, num_edges: int, what: str) -> None:
             f"{num_edges} edges"
         )
     if not bool(weight.to(torch.float32).isfinite().all()):
-        raise DataError(f"edge_weight of {what} holds numbers that are not finite in float32; mend or drop them")
+        raise DataError(f"edge_weight of {what} holds numbers that are not finite in float32; fix or drop them")
     if bool((weight < 0).any()):
         raise DataError(f"edge_weight of {what} holds {weight.min().item():g}; weights are not negative: shift or clip")
     check_some_weight(weight, what)
@@ -102,7 +102,7 @@ def check_features(graph: Any, what: str = "the graph") -> None:
     values = x if x.layout == torch.strided else x.to_sparse_coo().coalesce().values()
     if not all(bool(block.isfinite().all()) for block in values.split(_CHECKED_ROWS)):
         where = f", first in row {int((~x.isfinite()).any(1).nonzero()[0])}" if x.layout == torch.strided else ""
-        raise DataError(f"the features (x) of {what} hold NaN or infinity{where}; mend or drop them")
+        raise DataError(f"the features (x) of {what} hold NaN or infinity{where}; fix or drop them")
 
 
 def check_same_columns(before: list[str] | None, given: Any) -> None:
@@ -591,7 +591,7 @@ class Sampling:
         return sample_adjacency(graph, seeds, self.fanout, seed), number_of[nodes]
 
     def prepared(self, jobs: Iterable[Callable[[], Prepared]]) -> Iterator[Prepared]:
-        """What the jobs return, in their order; with workers, two jobs each are begun ahead."""
+        """What the jobs return, in their order; with workers, two jobs each are started ahead."""
         if not self.workers:
             yield from (job() for job in jobs)
             return
@@ -609,5 +609,5 @@ class Sampling:
 
 
 def batch_random(seed: int) -> np.random.RandomState:
-    """What a batch draws with, whoever prepares it."""
+    """The random state of a batch, the same in every worker."""
     return np.random.RandomState(np.random.SeedSequence(seed).generate_state(4))

@@ -166,7 +166,7 @@ def _check_finite(what: str, value: Tensor) -> None:
 
 @contextmanager
 def _watched(model: nn.Module, epoch: int) -> Iterator[None]:
-    """Whoever notices within that numbers went bad, the message says where that is and what to try."""
+    """Adds to an error about NaN or infinity where it occurred and what to try."""
     try:
         yield
     except NonFiniteError as error:

@@ -261,7 +261,7 @@ class Run:
 
         Args:
             out: Its folder, by default ``final`` in the folder of this run, where ``final`` and the command line find
-                it. If it was begun there, it is resumed or loaded. A run in memory is finalized in memory.
+                it. A final fit that exists there is resumed or loaded. A run in memory is finalized in memory.
             model: Makes the encoder from a number of features, if it has something of your own.
             force: Whether a final fit that is there is trained again. One of earlier weights of this run always is.
         """
