@@ -175,7 +175,7 @@ _MAJORITY = "majority class"
 class Row:
     """A model's scores by seed, None where it failed on NaN, and how it compares with the best.
 
-    ``learned`` tells whether it is better than chance.
+    ``learnt`` says whether it is better than chance.
     """
 
     model: str
