@@ -40,7 +40,7 @@ class HyperbolicNet(nn.Module):
         super().__init__()
         self.stem = nn.Linear(in_features, DIM)
         self.conv = H2HConv(DIM, DIM, activation="leaky_relu")  # the activation is part of it
-        self.centroids = CentroidDistance(DIM, CENTROIDS)  # points become features again: distances to learnt points
+        self.centroids = CentroidDistance(DIM, CENTROIDS)  # points become features again: distances to learned points
         self.classifier = nn.Linear(CENTROIDS, num_classes)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from pictures.look import Look, caption, draw_disk, draw_dots, draw_line, geodes
 
 EDGES = torch.tensor([[0, 0, 0, 1, 1, 2], [1, 2, 3, 4, 5, 6]])
 SPOTS = rows((0.05, -0.1), (-0.5, -0.95), (1.2, -0.35), (-0.35, 1.35), (-0.3, -1.95), (-1.9, -0.25), (2.1, 0.35))
-SHOWN = 1  # the node whose neighbourhood is drawn
+SHOWN = 1  # the node whose neighborhood is drawn
 TURN = torch.tensor(1.15, dtype=torch.float64)
 
 
@@ -22,7 +22,7 @@ def draw(look: Look) -> Figure:
     figure = Figure(figsize=(11.4, 3.7), facecolor=look.ground)
     steps = follow_layer()
     names = ("Points of the nodes", "1  Rotate", "2  Take midpoints", "3  Activate")
-    words = ("a graph on the disk", "distances stay (Eq. 11)", "of each neighbourhood (Eq. 12)", "in the ball (Eq. 13)")
+    words = ("a graph on the disk", "distances stay (Eq. 11)", "of each neighborhood (Eq. 12)", "in the ball (Eq. 13)")
     panels = figure.subplots(1, 4)
     for place, (axes, name, told) in enumerate(zip(panels, names, words, strict=True)):
         draw_disk(axes, look, name)
@@ -51,7 +51,7 @@ def follow_layer() -> list[Tensor]:
 
 
 def near(edges: Tensor) -> Tensor:
-    """Weights (n, n): 1 for each neighbour and for the node itself."""
+    """Weights (n, n): 1 for each neighbor and for the node itself."""
     weights = torch.eye(len(SPOTS), dtype=torch.float64)
     weights[edges[0], edges[1]] = 1
     return weights

@@ -1,4 +1,4 @@
-"""Colours and strokes that all pictures share, for light and for dark pages."""
+"""Colors and strokes that all pictures share, for light and for dark pages."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Look:
-    """Colours of a page, as the explorer has them; blue, orange, green and pink are those of its points."""
+    """Colors of a page, as the explorer has them; blue, orange, green and pink are those of its points."""
 
     ground: str
     raised: str

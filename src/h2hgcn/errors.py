@@ -10,7 +10,7 @@ class PlaceError(DataError):
 
 
 class DamagedRunError(PlaceError):
-    """A run that was begun, of which a file is damaged or missing."""
+    """An unfinished or finished run with a damaged or missing file."""
 
 
 class DataWarning(UserWarning):
@@ -18,4 +18,4 @@ class DataWarning(UserWarning):
 
 
 class NonFiniteError(ArithmeticError, ValueError):
-    """NaN or infinity where numbers should be: of the data, or of weights that went bad."""
+    """NaN or infinity where numbers should be: in the data, or in weights that diverged."""

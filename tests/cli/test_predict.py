@@ -91,7 +91,7 @@ def test_shallow_models_know_their_own_nodes_only(run, files, model):
     (files / "newpairs.csv").write_text("n01,new1\n")
     refused = run("predict", "r", "newpairs.csv", "--edges", "new.csv")
     assert refused.returncode == 2
-    assert f"{model} has learnt a vector for each node of its graph and knows no others" in refused.stderr
+    assert f"{model} has learned a vector for each node of its graph and knows no others" in refused.stderr
 
 
 def test_one_graph_of_ones_own(run, trained, tmp_path):

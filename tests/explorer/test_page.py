@@ -141,7 +141,7 @@ def test_a_click_centres_a_node(open_page, spots, motion):
     page = open_page(spots, reduced_motion=motion)
     place = to_screen(page, SPOTS["green"])
     page.mouse.click(stage_box(page)["x"] + place.real, stage_box(page)["y"] + place.imag)
-    page.locator("#live", has_text="Centred on green").wait_for(state="attached")
+    page.locator("#live", has_text="Centered on green").wait_for(state="attached")
     settle(page)
     near(spot(page, "green"), to_screen(page, 0j))
     moved = translation(SPOTS["green"], 0j)
@@ -172,7 +172,7 @@ def test_search(open_page, address, scene):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     assert page.inner_text("#node h2") == "n120"
-    assert "Centred on n120" in page.text_content("#live")
+    assert "Centered on n120" in page.text_content("#live")
     page.fill("#search", "nobody")
     assert page.inner_text("#found") == "no such id"
 

@@ -73,5 +73,5 @@ def test_a_graph_without_features(name):
     run = fit(LinkPrediction(), graph, make, settings=TrainingSettings(epochs=2, device="cpu"))
     assert len(run.embeddings) == 30
     assert 0 < float(run.predict([[0, 1]])) < 1
-    with pytest.raises(DataError, match="has learnt a vector for each node of its graph and knows no others"):
+    with pytest.raises(DataError, match="has learned a vector for each node of its graph and knows no others"):
         run.encode(Data(x=graph.x, edge_index=graph.edge_index))

@@ -381,7 +381,7 @@ def test_more_epochs_that_would_not_end_the_same_are_refused(settings, lost, mes
     if lost is not None:
         RunFolder(tmp_path).checkpoint.unlink()
     before = contents(tmp_path)
-    with pytest.raises(DataError, match=rf"of 4 epochs that cannot go on to 9: .*{message}; choose another folder"):
+    with pytest.raises(DataError, match=rf"of 4 epochs that cannot continue to 9: .*{message}; choose another folder"):
         small_fit(folder=tmp_path, epochs=9, settings=settings)
     assert contents(tmp_path) == before
 

@@ -92,7 +92,7 @@ _ADVICE = {
 
 
 def _is_failure(error: BaseException) -> bool:
-    """A full or broken disk, too little memory, numbers that went bad, a process that died."""
+    """A full or broken disk, too little memory, NaN in training, a process that died."""
     return (
         isinstance(error, ArithmeticError | MemoryError | ChildProcessError | RuntimeError)
         or getattr(error, "errno", None) in _DISK_FAILURES

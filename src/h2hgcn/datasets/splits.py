@@ -262,7 +262,7 @@ def split_nodes(
     seed: int = 1234,
     protocol: NodeProtocol = "clean",
 ) -> NodeSplit:
-    """Splits the labelled nodes of a PyG ``Data``.
+    """Splits the labeled nodes of a PyG ``Data``.
 
     ``"clean"``: at random, every class in the same proportions. ``"given"``: ``train_mask``, ``val_mask`` and
     ``test_mask`` of the graph, from a PyG ``Data`` or from a column ``split`` beside the labels; ``"planetoid"`` is the

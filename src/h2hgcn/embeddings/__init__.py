@@ -1,4 +1,4 @@
-"""What is done with learnt points: files, likely links, pictures and reports. Points may come from elsewhere, too."""
+"""What is done with learned points: files, likely links, pictures and reports. Points may come from elsewhere, too."""
 
 from h2hgcn.embeddings.disk import plot_disk, project_to_disk
 from h2hgcn.embeddings.files import read_embeddings, write_embeddings

@@ -43,7 +43,7 @@ def project_to_disk(points: Any, space: str = "lorentz", *, center: bool = True)
     """Points in the plane; what is kept of them is in the result's ``keeps``, and why in this module's beginning.
 
     With ``center`` the middle of the disk is the points' Einstein midpoint, without it the origin of the space.
-    Euclidean points are centred and turned to their two principal components, with one scale for both.
+    Euclidean points are ccentered and turned to their two principal components, with one scale for both.
     """
     kind = check_coordinates(space)
     if kind == "euclidean":
@@ -118,7 +118,7 @@ STRAIGHT_RADIUS = 1e4
 class Arcs:
     """``straight`` says which are lines; their ``centers`` and ``radii`` mean nothing.
 
-    ``turns`` is +1 where the arc runs counterclockwise about its circle's centre, -1 where clockwise.
+    ``turns`` is +1 where the arc runs counterclockwise about its circle's center, -1 where clockwise.
     """
 
     start: Array
@@ -180,9 +180,9 @@ PLAIN, UNLABELLED = "#2f78d0", "#8a8f98"
 
 @dataclass(frozen=True)
 class Coloring:
-    """``shades`` holds for each point the place of its colour in ``palette``; ``names`` says what each colour means.
+    """``shades`` holds for each point the place of its color in ``palette``; ``names`` says what each color means.
 
-    ``names`` is empty if there is but one colour.
+    ``names`` is empty if there is but one color.
     """
 
     shades: NDArray[np.int64]

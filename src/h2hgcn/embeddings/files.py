@@ -255,7 +255,7 @@ def _parted(table: pa.Table, path: Path, said: str | None) -> Read:
 def _numbers(table: pa.Table, name: str, path: Path) -> Any:
     column = table[name]
     if column.null_count or not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-        raise DataError(f"{path}: the column {name!r} holds something else than numbers, or a gap; mend it")
+        raise DataError(f"{path}: the column {name!r} holds something else than numbers, or a gap; fix it")
     return column.to_numpy()
 
 

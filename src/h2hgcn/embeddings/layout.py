@@ -186,7 +186,7 @@ def _move_rows(
             if cosh <= 1 + 1e-12:  # no direction
                 continue
             d = np.arccosh(cosh)
-            if k < attracting:  # towards the other point, by the derivative of log(1 + d²)
+            if k < attracting:  # toward the other point, by the derivative of log(1 + d²)
                 force = pull[starts[i] + k] * 2 * d / (1 + d * d)
             elif k < attracting + _NEGATIVES:
                 force = -repulsion * 2 * d / ((0.01 + d * d) * (1 + d * d))

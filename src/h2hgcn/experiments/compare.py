@@ -173,9 +173,9 @@ _MAJORITY = "majority class"
 
 @dataclass(frozen=True)
 class Row:
-    """A model's scores by seed, None where its numbers went bad, and how it compares with the best.
+    """A model's scores by seed, None where it failed on NaN, and how it compares with the best.
 
-    ``learnt`` tells whether it is better than chance.
+    ``learnt`` says whether it is better than chance.
     """
 
     model: str
@@ -219,7 +219,7 @@ class ComparisonTable:
 
     @property
     def best(self) -> Row | None:
-        """The first row, if it has learnt anything."""
+        """The first row, if it has learned anything."""
         return self.rows[0] if self.rows[0].mean is not None and self.rows[0].learnt else None
 
     def differs(self, row: Row) -> bool | None:

@@ -241,7 +241,7 @@ _OPTIONS: dict[str, Any] = {
     "fingerprint": str, "memory": bool,
 }  # fmt: skip
 _GRAPH_RECORDS = ("fingerprint", "memory")
-# What names the data; a layer that has one of these starts anew.
+# What names the data; a layer that has one of these replaces the whole section.
 _PLACES = ("dataset", "edges", "graphs")
 # What a collection of graphs in files has no use for.
 _ONE_GRAPH = ("unlinked", "without_feature")

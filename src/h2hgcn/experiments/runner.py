@@ -142,7 +142,7 @@ class Cell:
 class Outcome:
     """What became of a run; ``result`` is what ``result.json`` holds, ``config`` what ``config.toml`` does.
 
-    ``error`` is why it failed; ``message`` tells where its numbers went bad.
+    ``error`` is why it failed; ``message`` says where NaN occurred.
     """
 
     status: Status
@@ -158,7 +158,7 @@ class Outcome:
 
 
 def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Outcome:
-    """Trains, resumes, or loads what is finished. Numbers that go bad are an outcome, other errors are raised."""
+    """Trains, resumes, or loads what is finished. NaN is an outcome, other errors are raised."""
     experiment = read_experiment(cell.flags, cell.files)
     data = _data(experiment.graph, cell.root)
     deadline = time.monotonic() + cell.wait_seconds

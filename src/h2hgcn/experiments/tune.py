@@ -56,7 +56,7 @@ class Tuning:
 class TrialResult:
     """A trial that is over: the mean of the validation metric over seeds, or None if it failed.
 
-    Trials fail whose numbers go bad, or whose settings cannot be run; ``why`` is known when it happens, and not kept.
+    A trial fails on NaN or invalid settings; ``why`` is known when it happens, and not kept.
     """
 
     number: int
@@ -223,7 +223,7 @@ _WORDS = {
 
 @contextmanager
 def open_study(tuning: Tuning) -> Iterator[Study]:
-    """The study in a folder, a new one or one to go on with; no other process has it at the same time."""
+    """The study in a folder, a new one or one to resume; no other process has it at the same time."""
     optuna = _optuna()
     path = tuning.folder / _JOURNAL
     check_place(tuning.folder)

@@ -1,4 +1,4 @@
-"""Every epsilon, bound and series of the package, with its reason and its behaviour at the edges.
+"""Every epsilon, bound and series of the package, with its reason and its behavior at the edges.
 
 Functions of a squared argument (``sinhc``, ``asinhc``) are analytic at 0, so value and all derivatives are finite
 there; a function of the norm itself would not be.
@@ -26,7 +26,7 @@ _ASINHC_SERIES_LIMIT = 1e-2
 _LAYER_TOLERANCE = 1e-2
 
 # The lower bound of ``T² - |S|²`` for weights that sum to 1. In exact arithmetic it is at least 1, and equal to 1 for
-# a node without neighbours; a bound of 1 would put a kink just there. Within ``layer_radius`` rounding leaves 0.99,
+# a node without neighbors; a bound of 1 would put a kink just there. Within ``layer_radius`` rounding leaves 0.99,
 # so one half is never met where sums are good, and beyond it no root of a negative number is taken.
 MIDPOINT_FLOOR = 0.5
 
@@ -53,14 +53,14 @@ ACTIVATION_TOLERANCE = 1e-12
 MAX_LOG_TEMPERATURE = 20.0
 
 # By how much ``|<x, x> + 1|``, relative to time², may exceed 0 in coordinates that came from elsewhere. Rounding and
-# drift stay far below, and time is derived anew in any case; what is beyond is no point of the hyperboloid at all.
+# drift stay far below, and time is recomputed in any case; what is beyond is no point of the hyperboloid at all.
 HYPERBOLOID_TOLERANCE = 1e-3
 
 # How far ``MᵀM`` may be from the identity for ``M`` to be made orthonormal by a Cholesky factor of it. All eigenvalues
 # are then between one half and three halves, so the condition is at most 3 and the result orthonormal to rounding.
 NEARLY_ORTHONORMAL = 0.5
 
-# Sums of more neighbours than this are checked, since rounding grows with their number: where ``eps`` times the
+# Sums of more neighbors than this are checked, since rounding grows with their number: where ``eps`` times the
 # number times the squared time exceeds the tolerance, they are taken again in float64.
 LONG_SUM = 16
 SUM_TOLERANCE = 2e-2
@@ -73,7 +73,7 @@ def max_radius(dtype: torch.dtype) -> float:
     """The largest distance from the origin at which ``dtype`` still tells points apart: 16.6 in float32, 36.7 in
     float64.
 
-    There, neighbouring representable coordinates, ``eps * sinh(radius)``, are one unit of distance apart. Every
+    There, neighboring representable coordinates, ``eps * sinh(radius)``, are one unit of distance apart. Every
     exponential map is bounded by it; squares of the coordinates are then far from overflow.
     """
     return math.asinh(1.0 / torch.finfo(dtype).eps)
@@ -82,7 +82,7 @@ def max_radius(dtype: torch.dtype) -> float:
 def layer_radius(dtype: torch.dtype) -> float:
     """The largest radius at which neighborhood sums taken in ``dtype`` are good: 6.4 in float32, 16.4 in float64.
 
-    The squared time ``T² - |S|²`` of a sum of neighbours is known to about ``eps * cosh²(radius)``; here this is 1 %,
+    The squared time ``T² - |S|²`` of a sum of neighbors is known to about ``eps * cosh²(radius)``; here this is 1 %,
     which moves the midpoint by half a hundredth of a unit.
     """
     return math.acosh(math.sqrt(_LAYER_TOLERANCE / torch.finfo(dtype).eps))

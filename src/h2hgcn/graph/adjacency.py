@@ -113,7 +113,7 @@ def _check_weights(weights: Tensor) -> None:
     if not len(weights):
         return
     if not bool(weights.isfinite().all()):
-        raise ValueError("edge_weight holds NaN or infinity; remove those edges or mend their weights")
+        raise ValueError("edge_weight holds NaN or infinity; remove those edges or fix their weights")
     lowest, highest = weights.aminmax()
     if lowest < 0:
         raise ValueError(
@@ -139,7 +139,7 @@ class Transpose(NamedTuple):
 class Adjacency:
     """A graph with self-loops, coalesced and sorted: the pattern of a CSR matrix. ``matrix`` gives its weighted forms.
 
-    Row ``i`` holds the neighbourhood N̂(i) of node ``i``: the nodes whose messages it receives, and itself.
+    Row ``i`` holds the neighborhood N̂(i) of node ``i``: the nodes whose messages it receives, and itself.
 
     Args:
         crow, col: Row pointers and columns, int32.
@@ -226,7 +226,7 @@ class Adjacency:
         ``"symmetric"`` is ``w_ij / sqrt(d_i d_j)`` as in the authors' code and ``"uniform"`` is ``w_ij`` as the paper
         writes it, both divided by the sum of a row, to which the midpoint is indifferent. ``"gcn"`` is
         ``w_ij / sqrt(d_i d_j)`` (Kipf and Welling 2017). Without self-loops, ``"mean"`` is the weighted mean over
-        neighbours, 0 for a node that has none, ``"sum"`` their weighted sum, and ``"count"`` that without weights.
+        neighbors, 0 for a node that has none, ``"sum"`` their weighted sum, and ``"count"`` that without weights.
         """
         if (kind, dtype) in self._cache:
             cached: SparseMatrix = self._cache[kind, dtype]
@@ -386,12 +386,12 @@ def _check_row_sums(sums: Tensor) -> None:
     lowest, highest = sums.aminmax()
     if lowest <= 0:
         raise ValueError(
-            f"all neighbour weights of node {int(sums.argmin())} are zero, its self-loop's too; give it a positive "
+            f"all neighbor weights of node {int(sums.argmin())} are zero, its self-loop's too; give it a positive "
             "weight"
         )
     if highest.isinf():
         raise ValueError(
-            f"the weights of node {int(sums.argmax())}'s neighbourhood add up to infinity; divide all edge weights by "
+            f"the weights of node {int(sums.argmax())}'s neighborhood add up to infinity; divide all edge weights by "
             "a common factor, which changes the midpoint only against the weight 1 of an added self-loop"
         )
 

@@ -61,7 +61,7 @@ def is_sparse(x: Any) -> bool:
 def prepare_features(x: Any) -> SparseFeatures:
     """Turns a sparse torch tensor or SciPy matrix into the form that encoders multiply.
 
-    Encoders do it at every call with what is not prepared; tasks, and whoever calls an encoder many times, do it once.
+    Encoders prepare raw features at every call; to call an encoder many times, prepare them once, as tasks do.
     """
     if isinstance(x, SparseFeatures):
         return x

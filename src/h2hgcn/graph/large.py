@@ -16,7 +16,7 @@ SCATTERED = 1 << 18
 
 
 def reordered(adjacency: Adjacency, like: Adjacency | None = None) -> Adjacency:
-    """An adjacency on the CPU in an order that brings neighbours together (Cuthill and McKee 1969), or in that of
+    """An adjacency on the CPU in an order that brings neighbors together (Cuthill and McKee 1969), or in that of
     another graph of the same nodes.
     """
     nodes = _close_order(adjacency) if like is None else like.nodes
@@ -41,10 +41,10 @@ def reordered(adjacency: Adjacency, like: Adjacency | None = None) -> Adjacency:
 
 
 def _close_order(adjacency: Adjacency) -> Tensor:
-    """Node after node, the neighbours that were not seen yet, those of low degree first; from a node of low degree in
+    """Node after node, the neighbors that were not seen yet, those of low degree first; from a node of low degree in
     each component.
 
-    SciPy's ``reverse_cuthill_mckee`` sorts the neighbours of a node in quadratic time, which takes minutes for a hub.
+    SciPy's ``reverse_cuthill_mckee`` sorts the neighbors of a node in quadratic time, which takes minutes for a hub.
     """
     transpose = adjacency.transpose
     degrees = adjacency.crow.diff() + transpose.crow.diff()

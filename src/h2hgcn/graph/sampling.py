@@ -20,10 +20,10 @@ from h2hgcn.kernels.sampling import Sample, sample_neighbors
 
 
 class SampledAdjacency(Adjacency):
-    """Rows of an adjacency with a part of their neighbours, as drawn at a hop; ``layer_graphs`` has those of all hops.
+    """Rows of an adjacency with a part of their neighbors, as drawn at a hop; ``layer_graphs`` has those of all hops.
 
     Weights are those of the ``whole``, by its degrees, times ``scale``: their sums over what was drawn are unbiased
-    estimates of the sums over all neighbours. Nodes that were reached by the last hop have their self-loop alone.
+    estimates of the sums over all neighbors. Nodes that were reached by the last hop have their self-loop alone.
     """
 
     def __init__(self, whole: Adjacency, sample: Sample, hop: int) -> None:
@@ -75,7 +75,7 @@ class SampledAdjacency(Adjacency):
 
 
 def sample_adjacency(whole: Adjacency, seeds: Any, fanout: Sequence[int], seed: int) -> SampledAdjacency:
-    """The neighbourhoods of some nodes within ``len(fanout)`` hops, ``fanout[h]`` neighbours a node at hop ``h``, or
+    """The neighborhoods of some nodes within ``len(fanout)`` hops, ``fanout[h]`` neighbors a node at hop ``h``, or
     all of them for -1.
 
     ``whole`` is on the CPU; ``seeds`` are different nodes, the first of the result's.
@@ -90,7 +90,7 @@ def sampled_arrays(whole: Adjacency) -> tuple[Any, Any, Any]:
 
 
 class AdjacencySampler(BaseSampler):  # type: ignore[misc]  # PyG is not annotated
-    """Samples neighbourhoods of an adjacency without replacement.
+    """Samples neighborhoods of an adjacency without replacement.
 
     The loader's ``Data`` has the edges ``adjacency.edges(self_loops=False)[0]``, in this order, and ``weigh`` for its
     transform, after which ``H2HConv(..., neighbor_weights="uniform")`` takes ``batch.edge_index`` and
@@ -98,7 +98,7 @@ class AdjacencySampler(BaseSampler):  # type: ignore[misc]  # PyG is not annotat
 
     Args:
         adjacency: What ``prepare_adjacency`` returned, on the CPU.
-        fanout: Neighbours at each hop; -1 takes all.
+        fanout: Neighbors at each hop; -1 takes all.
         neighbor_weights: Of the whole graph, see ``H2HConv``.
         seed: Draws differ from call to call; a new sampler with the same seed draws the same. Each worker of a loader
             draws by its own seed, too.

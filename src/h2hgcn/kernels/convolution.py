@@ -1,6 +1,6 @@
 """The convolution and the exponential map at the origin, fast on a CPU.
 
-Points are rows ``[time, space...]``. ``(T, S)`` is the weighted sum of a neighbourhood, ``Q = sqrt(T² - |S|²)``
+Points are rows ``[time, space...]``. ``(T, S)`` is the weighted sum of a neighborhood, ``Q = sqrt(T² - |S|²)``
 and ``a = T + Q``. For a leaky ReLU, which commutes with scaling, Eq. 12 and 13 of Dai et al. (2021) become
 
     R = act(S),  D = 2Q·a + (|S|² - |R|²),  c = 2a/D,  space = c·R,  time = sqrt(1 + c²|R|²)
@@ -58,7 +58,7 @@ def convolve(
 def _convolved(
     points: Tensor, weight: Tensor, matrix: SparseMatrix, slope: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The points; sums of neighbours before and after the rotation, which commutes with sums; and numbers of rows."""
+    """The points; sums of neighbors before and after the rotation, which commutes with sums; and numbers of rows."""
     sums = csr_product(*matrix[:3], points)
     rows = points.new_empty(_KEPT, len(sums))
     again = _long_sums(sums, points, matrix)
@@ -101,7 +101,7 @@ class _Convolution(torch.autograd.Function):
 
 
 def neighborhood_sums(points: Tensor, matrix: SparseMatrix) -> Tensor:
-    """Weighted sums ``(T, S)`` of neighbours, in float64 unless the points' own precision serves.
+    """Weighted sums ``(T, S)`` of neighbors, in float64 unless the points' own precision serves.
 
     On the CPU, only long sums of points far out are taken in float64; elsewhere, to find them would hold up the device.
     """
@@ -119,14 +119,14 @@ def neighborhood_sums(points: Tensor, matrix: SparseMatrix) -> Tensor:
 def lorentz_norm(sums: Tensor) -> Tensor:
     """``Q = sqrt(T² - |S|²)`` of sums whose weights add up to 1; the last axis is kept.
 
-    It is at least 1, since every pair of neighbours contributes at least the product of its weights; see
+    It is at least 1, since every pair of neighbors contributes at least the product of its weights; see
     ``MIDPOINT_FLOOR``.
     """
     return (sums[..., :1].square() - squared_norm(sums[..., 1:])).clamp_min(MIDPOINT_FLOOR).sqrt()
 
 
 class _LongSums(NamedTuple):
-    """Rows that have more neighbours than float32 sums can bear, and their sums in float64."""
+    """Rows that have more neighbors than float32 sums can bear, and their sums in float64."""
 
     rows: Tensor
     sums: Tensor

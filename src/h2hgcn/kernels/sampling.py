@@ -1,4 +1,4 @@
-"""Random neighbourhoods of some nodes, hop by hop, out of a CSR matrix whose rows receive.
+"""Random neighborhoods of some nodes, hop by hop, out of a CSR matrix whose rows receive.
 
 Every hop has a sample of its own, for all nodes so far: that of hop ``h`` serves the layer that has ``h`` layers after
 it. What is drawn for a node depends on the seed, the hop and the node alone, so the points of a node are the same in
@@ -18,7 +18,7 @@ Numbers = NDArray[np.int64]
 class Block(NamedTuple):
     """What is drawn at a hop: rows of a matrix, ``crow`` and ``col`` in the numbers of the sample, and which
     ``entries`` of the whole matrix these are, the self-loop first. ``scale`` is what an entry stands for: the number of
-    a node's neighbours by the number that was drawn; 1 for the self-loop, which is always there.
+    a node's neighbors by the number that was drawn; 1 for the self-loop, which is always there.
     """
 
     crow: NDArray[np.int32]
@@ -46,7 +46,7 @@ def sample_neighbors(
     seed: int,
     once: bool = False,
 ) -> Sample:
-    """Draws, for each hop, up to ``fanout[hop]`` neighbours of every node so far, without replacement; a fanout of -1
+    """Draws, for each hop, up to ``fanout[hop]`` neighbors of every node so far, without replacement; a fanout of -1
     takes all.
 
     Args:

@@ -21,7 +21,7 @@ class FermiDiracDecoder(nn.Module):
     Args:
         r: The squared distance at which a link is as likely as not.
         t: The temperature, positive: how sharply the probability falls off there.
-        learnable: Whether ``r`` and ``t`` are learnt; ``t`` is learnt as its logarithm and stays positive. Beyond
+        learnable: Whether ``r`` and ``t`` are learned; ``t`` is learned as its logarithm and stays positive. Beyond
             ``numerics.MAX_LOG_TEMPERATURE`` it stays at the bound, with gradient 0.
         squared_distance: Of two sets of rows; that of another space makes this the decoder of that space.
     """
@@ -82,11 +82,11 @@ class FermiDiracDecoder(nn.Module):
 
 
 class CentroidDistance(nn.Module):
-    """Distances of points to ``num_centroids`` learnt points (Liu et al. 2019; Dai et al. 2021, section 4.4).
+    """Distances of points to ``num_centroids`` learned points (Liu et al. 2019; Dai et al. 2021, section 4.4).
 
     For nodes the result is ``(n, num_centroids)``; with ``batch``, the graph of each node, it is the mean over each
-    graph's nodes, ``(graphs, num_centroids)``. A centroid is learnt as the tangent vector at the origin that leads to
-    it, so that any optimiser serves.
+    graph's nodes, ``(graphs, num_centroids)``. A centroid is learned as the tangent vector at the origin that leads to
+    it, so that any optimizer serves.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ def _checked_num_graphs(batch: Tensor, num_graphs: int | None) -> int:
 
 
 class EuclideanCentroids(nn.Module):
-    """Distances of Euclidean points to ``num_centroids`` learnt ones, of nodes or averaged over graphs (Liu et al.
+    """Distances of Euclidean points to ``num_centroids`` learned ones, of nodes or averaged over graphs (Liu et al.
     2019, the Euclidean model).
     """
 

@@ -1,5 +1,5 @@
 """The hyperbolic-to-hyperbolic graph convolution (Dai et al. 2021, Eq. 10-13), from top to bottom: an orthonormal map,
-the Einstein midpoint of a neighbourhood, an activation through the Poincaré ball, and the layer made of them.
+the Einstein midpoint of a neighborhood, an activation through the Poincaré ball, and the layer made of them.
 
 Points are rows ``[time, space...]``.
 """
@@ -85,7 +85,7 @@ def rotate(points: Tensor, weight: Tensor) -> Tensor:
 
 
 def midpoint(points: Tensor, matrix: SparseMatrix) -> Tensor:
-    """The Einstein midpoint (Dai et al. 2021, Eq. 12) of every node's neighbourhood, a row of ``matrix``.
+    """The Einstein midpoint (Dai et al. 2021, Eq. 12) of every node's neighborhood, a row of ``matrix``.
 
     The Lorentz factor of a Klein point is its time, and the factor times the point is its space: the midpoint is the
     weighted sum of points, brought back to the hyperboloid, ``(T, S) / sqrt(T² - |S|²)``.
@@ -128,7 +128,7 @@ def convolution(points: Tensor, weight: Tensor, matrix: SparseMatrix, activation
 class H2HConv(nn.Module):
     """Graph convolution on the hyperboloid (Dai et al. 2021, Eq. 11-13), to be called like a PyG convolution.
 
-    Every node's point is rotated by an orthonormal matrix, replaced by the Einstein midpoint of its neighbourhood
+    Every node's point is rotated by an orthonormal matrix, replaced by the Einstein midpoint of its neighborhood
     (itself included), and activated through the Poincaré ball.
 
     Args:
@@ -181,7 +181,7 @@ class H2HConv(nn.Module):
         return self.convolve(points, adjacency.matrix(self.neighbor_weights, points.dtype))
 
     def convolve(self, points: Tensor, matrix: SparseMatrix) -> Tensor:
-        """The convolution of points that are known to be good, for the rows of a matrix of neighbour weights."""
+        """The convolution of points that are known to be good, for the rows of a matrix of neighbor weights."""
         weight, slope = self.linear.weight, self.activation.slope
         reference = partial(convolution, matrix=matrix, activation=self.activation)
         is_plain = weight.dtype == points.dtype and not matrix.values.requires_grad
@@ -218,7 +218,7 @@ AGGREGATIONS = ("midpoint", "tangent")
 
 
 class VariedConv(H2HConv):
-    """``H2HConv`` with other weights, or another mean of neighbours.
+    """``H2HConv`` with other weights, or another mean of neighbors.
 
     Args:
         weights: ``"stiefel"``, as in the paper; ``"fixed"``, an orthonormal matrix that stays as it was drawn; or

@@ -118,7 +118,7 @@ class DiffPool(PoolingEncoder):
     """
 
     name = "diffpool"
-    summary = "graphs coarsened level by level by learnt soft clusters"
+    summary = "graphs coarsened level by level by learned soft clusters"
     paper = "Ying et al. 2018, Hierarchical Graph Representation Learning with Differentiable Pooling"
 
     auxiliary_loss: Tensor | None

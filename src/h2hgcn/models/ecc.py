@@ -16,7 +16,7 @@ from h2hgcn.models.encoder import PoolingEncoder, batch_norm
 
 
 class EdgeConditionedConv(nn.Module):
-    """The mean over neighbours of ``F(w_ij) x_j`` (Simonovsky and Komodakis 2017, Eq. 1): an MLP ``F`` makes a matrix
+    """The mean over neighbors of ``F(w_ij) x_j`` (Simonovsky and Komodakis 2017, Eq. 1): an MLP ``F`` makes a matrix
     of the weight of an edge.
 
     The same as PyG's ``NNConv`` with means, but without a matrix for every edge. A sum over edges is a sum of few
@@ -26,7 +26,7 @@ class EdgeConditionedConv(nn.Module):
     Args:
         in_width, out_width: Numbers of features of a node, before and after.
         filter_width: Of the hidden layer of ``F``.
-        root_weight: Whether a node has a matrix of its own for itself. Otherwise it is one of its neighbours, as in the
+        root_weight: Whether a node has a matrix of its own for itself. Otherwise it is one of its neighbors, as in the
             paper, by a self-loop.
     """
 
@@ -72,7 +72,7 @@ class EdgeConditionedConv(nn.Module):
 
 
 def _shares(adjacency: Adjacency, used: Tensor, dtype: torch.dtype) -> Tensor:
-    """What each neighbour counts in the mean: one over their number, and 0 where an entry is not used."""
+    """What each neighbor counts in the mean: one over their number, and 0 where an entry is not used."""
     rows = adjacency.receivers
     counts = torch.zeros(adjacency.num_nodes, dtype=dtype, device=rows.device).index_add(0, rows, used.to(dtype))
     return safe_reciprocal(counts)[rows] * used

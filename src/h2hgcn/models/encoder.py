@@ -18,7 +18,7 @@ from h2hgcn.graph.features import check_features, is_sparse, prepare_features
 from h2hgcn.layers.spaces import Space
 from h2hgcn.options import checked_options, option_types, plain_options
 
-# Settled by whoever builds the encoder, not part of what it is.
+# Chosen by the caller; not part of the saved configuration.
 PLACEMENT = ("device", "dtype")
 
 

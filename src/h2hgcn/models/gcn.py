@@ -34,7 +34,7 @@ class GCNLayer(nn.Module):
 
 
 class SAGELayer(nn.Module):
-    """``W_1 x_i + W_2 mean(x_j) + b``, the mean over neighbours (Hamilton et al. 2017, Algorithm 1), PyG's
+    """``W_1 x_i + W_2 mean(x_j) + b``, the mean over neighbors (Hamilton et al. 2017, Algorithm 1), PyG's
     ``SAGEConv``; the mean is weighted if edges are.
     """
 
@@ -54,7 +54,7 @@ class SAGELayer(nn.Module):
 
 
 class GATLayer(nn.Module):
-    """Attention over neighbours and the node itself (Veličković et al. 2018, Eq. 3-6): PyG's ``GATConv``, its linear
+    """Attention over neighbors and the node itself (Veličković et al. 2018, Eq. 3-6): PyG's ``GATConv``, its linear
     map apart, so that features may be sparse. Edge weights do not count.
     """
 
@@ -101,7 +101,7 @@ class SGCLayer(nn.Module):
 
 
 def gcn_product(hidden: Tensor, adjacency: Adjacency, neighbor_weights: NeighborWeights) -> Tensor:
-    """``S X``, the sum over neighbours and the node itself: ``"symmetric"`` is ``D^-1/2 (A + I) D^-1/2`` of Kipf and
+    """``S X``, the sum over neighbors and the node itself: ``"symmetric"`` is ``D^-1/2 (A + I) D^-1/2`` of Kipf and
     Welling (2017), ``"uniform"`` the mean ``D^-1 (A + I)``, which does not scale vectors with degrees.
     """
     if neighbor_weights == "symmetric":
@@ -153,7 +153,7 @@ class GCN(ConvolutionStack):
         num_layers: Number of convolutions.
         neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``gcn_product``.
         activation, dropout, feature_dropout: See ``Stack``.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
         use_features: Whether features count; without them, the node vectors stand alone.
@@ -191,21 +191,21 @@ class GCN(ConvolutionStack):
 
 
 class SAGE(ConvolutionStack):
-    """GraphSAGE with the mean of all neighbours (Hamilton et al. 2017), without the paper's sampling.
+    """GraphSAGE with the mean of all neighbors (Hamilton et al. 2017), without the paper's sampling.
 
     Args:
         in_features: Number of features of a node.
         dim: Width of all layers and of the result.
         num_layers: Number of convolutions.
         activation, dropout, feature_dropout: See ``Stack``.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
         use_features: Whether features count; without them, the node vectors stand alone.
     """
 
     name = "sage"
-    summary = "a node and the mean of its neighbours, mapped apart"
+    summary = "a node and the mean of its neighbors, mapped apart"
     paper = "Hamilton et al. 2017, Inductive Representation Learning on Large Graphs"
 
     def __init__(
@@ -240,16 +240,16 @@ class GAT(ConvolutionStack):
         num_layers: Number of convolutions.
         heads: Of the hidden layers, which concatenate heads of width ``dim / heads``.
         out_heads: Of the last layer, which averages heads of width ``dim``.
-        attention_dropout: Of the attention to neighbours.
+        attention_dropout: Of the attention to neighbors.
         activation, dropout, feature_dropout: See ``Stack``.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
         use_features: Whether features count; without them, the node vectors stand alone.
     """
 
     name = "gat"
-    summary = "attention over neighbours"
+    summary = "attention over neighbors"
     paper = "Veličković et al. 2018, Graph Attention Networks"
 
     def __init__(
@@ -292,7 +292,7 @@ class SGC(ConvolutionStack):
         num_layers: Number of hops, ``K`` in the paper.
         neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``gcn_product``.
         feature_dropout: Of the features.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
         use_features: Whether features count; without them, the node vectors stand alone.

@@ -16,7 +16,7 @@ READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
 
 
 class GIN(PoolingEncoder):
-    """Graph isomorphism network (Xu et al. 2019, Eq. 4.1 and 4.2): sums over neighbours into MLPs, and a linear map of
+    """Graph isomorphism network (Xu et al. 2019, Eq. 4.1 and 4.2): sums over neighbors into MLPs, and a linear map of
     the readouts of all layers, that of the features included.
 
     Weights of edges play no part.
@@ -26,12 +26,12 @@ class GIN(PoolingEncoder):
         dim: Width of the layers and of the vector of a graph.
         num_layers: Number of convolutions, each with an MLP of two layers and batch norm.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, at every layer.
-        learn_eps: Whether the weight ``1 + ε`` of a node against its neighbours is learnt (GIN-ε), or 1 (GIN-0).
+        learn_eps: Whether the weight ``1 + ε`` of a node against its neighbors is learned (GIN-ε), or 1 (GIN-0).
         dropout: Of the hidden layers.
     """
 
     name = "gin"
-    summary = "sums over neighbours into MLPs, readouts of all layers"
+    summary = "sums over neighbors into MLPs, readouts of all layers"
     paper = "Xu et al. 2019, How Powerful are Graph Neural Networks?"
 
     def __init__(
@@ -53,7 +53,7 @@ class GIN(PoolingEncoder):
         self.readout = READOUTS[readout]
         self.dropout = nn.Dropout(dropout)
         widths = [in_features, *[dim] * num_layers]
-        # the first map of an MLP and the sum over neighbours commute; batch norm makes up for biases
+        # the first map of an MLP and the sum over neighbors commute; batch norm makes up for biases
         self.linears = nn.ModuleList(FeatureLinear(width, dim, bias=False) for width in widths[:-1])
         self.convs = nn.ModuleList(_SparseGINConv(_rest_of_mlp(dim), train_eps=learn_eps) for _ in range(num_layers))
         # one map of the concatenated readouts, by parts; that of the features is applied before they are summed

@@ -38,11 +38,11 @@ class H2HGCN(Encoder):
             ``numerics.layer_radius(dtype)`` (6.4 in float32, 16.4 in float64), up to which the layers compute well.
         curvature: ``c > 0`` of a space of curvature ``-c``. It scales the vectors that enter; ``distance_scale`` is
             the factor for the distances that leave.
-        learn_curvature: Whether ``curvature`` is only where it starts.
+        learn_curvature: Whether ``curvature`` is trained.
         weights: Of the convolutions: ``"stiefel"``, as in the paper, or, to measure what that is worth, ``"fixed"`` at
             their random start, or ``"free"``, without any constraint; see ``VariedConv``.
         aggregation: ``"midpoint"``, as in the paper, or ``"tangent"``, a mean in the tangent space at the origin.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt tangent vector,
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned tangent vector,
             added to what the stem makes of its features before the exponential map; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
         use_features: Whether features count; without them, the node vectors stand alone.
@@ -230,10 +230,10 @@ class H2HGCN(Encoder):
         values = prepare_features(x).matrix.values if is_sparse(x) else x
         if not bool(values.isfinite().all()):
             where = "" if is_sparse(x) else f", first in row {int((~x.isfinite()).any(1).nonzero()[0])}"
-            raise NonFiniteError(f"x holds NaN or infinity{where}; mend or drop those features")
+            raise NonFiniteError(f"x holds NaN or infinity{where}; fix or drop those features")
         if not all(bool(hidden.isfinite().all()) for hidden in vectors):
             raise NonFiniteError(
-                "the vectors for the exponential map hold NaN or infinity although x does not: weights went bad or "
+                "the vectors for the exponential map hold NaN or infinity although x does not: weights diverged or "
                 "features overflowed; lower the learning rate or scale the features"
             )
 

@@ -59,7 +59,7 @@ class TangentAttention(nn.Module):
             linear.reset_parameters()
 
     def forward(self, tangent: Tensor, adjacency: Adjacency) -> SparseMatrix:
-        """The weights of all neighbours, which add up to 1 for each receiver."""
+        """The weights of all neighbors, which add up to 1 for each receiver."""
         (senders, receivers), weights = adjacency.edges()
         hidden = F.leaky_relu(self.receiver(tangent)[receivers] + self.sender(tangent)[senders])
         scores = self.score(hidden).squeeze(1).to(tangent.dtype) + weights.log().to(tangent.dtype)
@@ -151,20 +151,20 @@ class HGCN(Encoder):
         activation: Any activation that PyG knows by name, or None; taken in the tangent space at the origin.
         bias: Whether points are moved by a bias, by parallel transport.
         neighbor_weights: ``"uniform"``, as in the authors' code, or ``"symmetric"``.
-        attention: Whether neighbours are weighed by attention, see ``TangentAttention``.
-        local_aggregation: Whether neighbours are averaged in the tangent space of the receiving point, as the
+        attention: Whether neighbors are weighed by attention, see ``TangentAttention``.
+        local_aggregation: Whether neighbors are averaged in the tangent space of the receiving point, as the
             paper writes it, instead of the one at the origin, as the authors' code does by default.
         feature_dropout, dropout, weight_dropout: Of the input features, of the vectors between layers, and, as in the
             authors' code, of the weights.
         curvature, learn_curvature: ``c > 0`` that all layers start with, and whether they learn their own.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
         use_features: Whether features count; without them, the node vectors stand alone.
     """
 
     name = "hgcn"
-    summary = "graph convolutions in tangent spaces, with a learnt curvature for each layer"
+    summary = "graph convolutions in tangent spaces, with a learned curvature for each layer"
     paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks"
     space: Space = "lorentz"
 

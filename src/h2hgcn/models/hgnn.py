@@ -30,7 +30,7 @@ from h2hgcn.models.encoder import Encoder
 class HGNN(Encoder):
     """Hyperbolic graph neural network (Liu et al. 2019): ``h_i ← σ(exp_o(Σ_j A_ij W log_o(h_j)))``.
 
-    ``A`` is normalised as in a graph convolution. The activation acts on coordinates of the Poincaré ball, to and from
+    ``A`` is normalized as in a graph convolution. The activation acts on coordinates of the Poincaré ball, to and from
     which points of the hyperboloid are taken.
 
     Args:
@@ -41,7 +41,7 @@ class HGNN(Encoder):
             are half as long in the ball.
         activation, negative_slope: One that keeps the Poincaré ball, see ``H2HConv``.
         feature_dropout, dropout: Of the input features, and of the vectors between layers.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
         use_features: Whether features count; without them, the node vectors stand alone.
@@ -132,7 +132,7 @@ class EuclideanGNN(Encoder):
         num_layers: Number of layers.
         activation: Any activation that PyG knows by name, or None.
         feature_dropout, dropout: Of the input features, and of the vectors between layers.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
         use_features: Whether features count; without them, the node vectors stand alone.

@@ -17,8 +17,8 @@ class MobiusLinear(nn.Module):
     """``M ⊗ x ⊕ b`` (Ganea et al. 2018, Eq. 26 and 28), between tangent vectors at the origin.
 
     Since ``M ⊗ x = exp(M log(x))``, tangent vectors go from layer to layer: the exponential map at the end of one and
-    the logarithm at the start of the next, or of an activation, undo each other. The bias is learnt as the tangent
-    vector that leads to it, so that any optimiser serves.
+    the logarithm at the start of the next, or of an activation, undo each other. The bias is learned as the tangent
+    vector that leads to it, so that any optimizer serves.
     """
 
     def __init__(self, in_features: int, out_features: int) -> None:
@@ -49,7 +49,7 @@ class HNN(Encoder):
         num_layers: Number of Möbius layers.
         activation, dropout, feature_dropout: See ``Stack``; all of them act on tangent vectors.
         curvature: ``c > 0`` of a space of curvature ``-c``.
-        learn_curvature: Whether ``curvature`` is only where it starts.
+        learn_curvature: Whether ``curvature`` is trained.
 
     Vectors that leave are shortened to ``numerics.layer_radius(dtype)`` (6.4 in float32) if they are longer.
     """

@@ -33,7 +33,7 @@ class BoostedLinear(nn.Module):
         in_dim, out_dim: Dimensions of the manifolds.
         activation: ``h``, a function of single coordinates; None is the identity.
         dropout: Of the coordinates of ``h(x)``.
-        scale: Where ``λ``, which is learnt, starts. Times stay below that of ``numerics.layer_radius``, beyond which
+        scale: Where ``λ``, which is learned, starts. Times stay below that of ``numerics.layer_radius``, beyond which
             ``λ`` stays at its bound, with gradient 0.
         min_time: ``ε`` of the authors' code, above 1, so that no point is at the origin, where ``z/|z|`` is lost.
     """
@@ -113,7 +113,7 @@ def _row_norms(x: Any, dtype: torch.dtype) -> Tensor:
 
 class HyboNet(Encoder):
     """Fully hyperbolic graph network (Chen et al. 2022): Lorentz linear layers with boosts, Lorentz centroids of
-    neighbours.
+    neighbors.
 
     The centroid ``Σ w_j x_j / ‖Σ w_j x_j‖`` is the Einstein midpoint of ``H2HGCN``. The activation comes before
     the linear map of every layer but the first.
@@ -126,7 +126,7 @@ class HyboNet(Encoder):
         neighbor_weights: ``"uniform"`` or ``"symmetric"``, see ``H2HConv``.
         feature_dropout, dropout: Of the input features, and of the coordinates that enter a layer.
         scale, min_time: Of the linear layers, see ``BoostedLinear``.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.
         vector_dropout: Of the node vectors.
         use_features: Whether features count; without them, the node vectors stand alone.

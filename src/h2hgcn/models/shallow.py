@@ -13,7 +13,7 @@ from h2hgcn.models.mlp import Stack, widths
 
 
 class ShallowEncoder(Encoder):
-    """A learnt vector or point for each node, whatever its features."""
+    """A learned vector or point for each node, whatever its features."""
 
     tasks = ("lp", "nc", "embed")
     inductive = False
@@ -37,7 +37,7 @@ class ShallowEncoder(Encoder):
 
 
 class ShallowEuclidean(ShallowEncoder):
-    """A learnt Euclidean vector for each node (EUC of Chami et al. 2019).
+    """A learned Euclidean vector for each node (EUC of Chami et al. 2019).
 
     Args:
         in_features: Number of features of a node, which do not matter.
@@ -46,14 +46,14 @@ class ShallowEuclidean(ShallowEncoder):
     """
 
     name = "euc"
-    summary = "a learnt vector for each node"
+    summary = "a learned vector for each node"
     paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC)"
     space: Space = "euclidean"
     nodes_of = NodeVectors
 
 
 class ShallowHyperbolic(ShallowEncoder):
-    """A learnt point of the Poincaré ball for each node (Nickel and Kiela 2017; HYP of Chami et al. 2019).
+    """A learned point of the Poincaré ball for each node (Nickel and Kiela 2017; HYP of Chami et al. 2019).
 
     The task's loss takes the place of the paper's, and there is no burn-in.
 
@@ -66,7 +66,7 @@ class ShallowHyperbolic(ShallowEncoder):
     """
 
     name = "hyp"
-    summary = "a learnt point of the Poincaré ball for each node"
+    summary = "a learned point of the Poincaré ball for each node"
     paper = "Nickel and Kiela 2017, Poincaré Embeddings for Learning Hierarchical Representations"
     space: Space = "ball"
     nodes_of = NodePoints
@@ -83,7 +83,7 @@ class ShallowHyperbolic(ShallowEncoder):
 
 
 class MixedEncoder(Encoder):
-    """A learnt vector or point for each node beside its features, into an MLP."""
+    """A learned vector or point for each node beside its features, into an MLP."""
 
     tasks = ("lp", "nc")
     inductive = False
@@ -111,20 +111,20 @@ class MixedEncoder(Encoder):
 
 
 class MixedEuclidean(MixedEncoder):
-    """A learnt Euclidean vector for each node beside its features, into an MLP (EUC-MIXED of Chami et al. 2019).
+    """A learned Euclidean vector for each node beside its features, into an MLP (EUC-MIXED of Chami et al. 2019).
 
-    The vectors are learnt together with the MLP.
+    The vectors are learned together with the MLP.
 
     Args:
         in_features: Number of features of a node.
-        dim: Length of the learnt vectors, and width of all layers and of the result.
+        dim: Length of the learned vectors, and width of all layers and of the result.
         num_layers: Number of linear layers.
         activation, dropout, feature_dropout: See ``Stack``.
         num_nodes: Number of nodes of the graph.
     """
 
     name = "euc-mixed"
-    summary = "a learnt vector for each node beside its features, into an MLP"
+    summary = "a learned vector for each node beside its features, into an MLP"
     paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC-MIXED)"
     space: Space = "euclidean"
     nodes_of = NodeVectors
@@ -136,10 +136,10 @@ class MixedEuclidean(MixedEncoder):
 
 
 class MixedHyperbolic(MixedEncoder):
-    """A learnt point of the Poincaré ball for each node beside its features, into an MLP (HYP-MIXED of Chami et al.
+    """A learned point of the Poincaré ball for each node beside its features, into an MLP (HYP-MIXED of Chami et al.
     2019).
 
-    The points enter as their tangent vectors at the origin, and are learnt together with the MLP. Its result is taken
+    The points enter as their tangent vectors at the origin, and are learned together with the MLP. Its result is taken
     for a tangent vector there, too, and mapped to the hyperboloid, so that distances are hyperbolic as in HYP.
 
     Args:
@@ -151,7 +151,7 @@ class MixedHyperbolic(MixedEncoder):
     """
 
     name = "hyp-mixed"
-    summary = "a learnt point of the ball for each node beside its features, into an MLP"
+    summary = "a learned point of the ball for each node beside its features, into an MLP"
     paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (HYP-MIXED)"
     space: Space = "lorentz"
     nodes_of = NodePoints
@@ -164,7 +164,7 @@ class MixedHyperbolic(MixedEncoder):
 
 
 class _MixingMLP(nn.Module):
-    """An MLP on features beside learnt vectors. The first layer maps the two apart and adds, which is the same as to
+    """An MLP on features beside learned vectors. The first layer maps the two apart and adds, which is the same as to
     map both side by side, and leaves sparse features sparse.
     """
 

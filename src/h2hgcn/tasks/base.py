@@ -70,7 +70,7 @@ def _check_weight(weight: Any, num_edges: int, what: str) -> None:
             f"{num_edges} edges"
         )
     if not bool(weight.to(torch.float32).isfinite().all()):
-        raise DataError(f"edge_weight of {what} holds numbers that are not finite in float32; mend or drop them")
+        raise DataError(f"edge_weight of {what} holds numbers that are not finite in float32; fix or drop them")
     if bool((weight < 0).any()):
         raise DataError(f"edge_weight of {what} holds {weight.min().item():g}; weights are not negative: shift or clip")
     check_some_weight(weight, what)
@@ -102,7 +102,7 @@ def check_features(graph: Any, what: str = "the graph") -> None:
     values = x if x.layout == torch.strided else x.to_sparse_coo().coalesce().values()
     if not all(bool(block.isfinite().all()) for block in values.split(_CHECKED_ROWS)):
         where = f", first in row {int((~x.isfinite()).any(1).nonzero()[0])}" if x.layout == torch.strided else ""
-        raise DataError(f"the features (x) of {what} hold NaN or infinity{where}; mend or drop them")
+        raise DataError(f"the features (x) of {what} hold NaN or infinity{where}; fix or drop them")
 
 
 def check_same_columns(before: list[str] | None, given: Any) -> None:
@@ -196,7 +196,7 @@ class FeatureScaling(nn.Module):
         return x * _inverse(x.sum(1, keepdim=True))
 
     def needs_dense(self) -> bool:
-        """Whether features are standardised, after which few of them are 0."""
+        """Whether features are standardized, after which few of them are 0."""
         if self.scaling == "auto":
             return bool((self.mean != 0).any() or (self.scale != 1).any())
         return self.scaling == "standard"
@@ -217,7 +217,7 @@ def compact(x: Tensor, share: float = _SPARSE_SHARE) -> Tensor:
 
 
 class ScaledFeatures:
-    """Features and what a model's scaling makes of them, worked out once, since scaling is not learnt."""
+    """Features and what a model's scaling makes of them, worked out once, since scaling is not learned."""
 
     def __init__(self, x: Any) -> None:
         self.x = x
@@ -280,7 +280,7 @@ def _standard_scale(deviation: Tensor, largest: Tensor, length: float) -> Tensor
 
 def _refuse_sparse(x: Any) -> None:
     if _is_sparse(x):
-        raise DataError("standardised features are not sparse any more; use raw or row scaling for sparse ones")
+        raise DataError("standardized features are not sparse any more; use raw or row scaling for sparse ones")
 
 
 def _inverse(sums: Tensor) -> Tensor:
@@ -378,7 +378,7 @@ class Problem(Protocol):
         """The batches of one epoch, everything random in them drawn from ``random``."""
 
     def loss(self, model: Model, batch: Any) -> Tensor:
-        """The loss of one batch, to be minimised."""
+        """The loss of one batch, to be minimized."""
 
     def evaluate(self, model: Model, part: str) -> Metrics:
         """All metrics on one of the task's ``parts``, of a model in evaluation mode."""
@@ -551,7 +551,7 @@ Prepared = TypeVar("Prepared")
 
 @dataclass(frozen=True)
 class Sampling:
-    """``batch_size`` links or nodes a step; ``fanout[h]`` neighbours at hop ``h``; ``workers`` threads that prepare
+    """``batch_size`` links or nodes a step; ``fanout[h]`` neighbors at hop ``h``; ``workers`` threads that prepare
     batches ahead, none of which changes what they are. Of several processes, the one with this ``rank`` takes its part
     of each batch.
     """
@@ -579,7 +579,7 @@ class Sampling:
     def neighborhoods(
         self, graph: Adjacency, nodes: NDArray[np.int64], seed: int
     ) -> tuple[SampledAdjacency, NDArray[np.int64]]:
-        """The sampled neighbourhoods of ``nodes``, which may repeat, and the row of each.
+        """The sampled neighborhoods of ``nodes``, which may repeat, and the row of each.
 
         What is drawn for a node does not depend on the others, so each process draws for its own alone.
         """
@@ -591,7 +591,7 @@ class Sampling:
         return sample_adjacency(graph, seeds, self.fanout, seed), number_of[nodes]
 
     def prepared(self, jobs: Iterable[Callable[[], Prepared]]) -> Iterator[Prepared]:
-        """What the jobs return, in their order; with workers, two jobs each are begun ahead."""
+        """What the jobs return, in their order; with workers, two jobs each are started ahead."""
         if not self.workers:
             yield from (job() for job in jobs)
             return
@@ -609,5 +609,5 @@ class Sampling:
 
 
 def batch_random(seed: int) -> np.random.RandomState:
-    """What a batch draws with, whoever prepares it."""
+    """The random state of a batch, the same in every worker."""
     return np.random.RandomState(np.random.SeedSequence(seed).generate_state(4))

@@ -187,7 +187,7 @@ _KEPT_ENTRIES = 1 << 25
 
 @dataclass(frozen=True)
 class GraphClassification:
-    """Distances to learnt centroids, averaged over each graph's nodes, into a softmax classifier (Dai et al. 2021,
+    """Distances to learned centroids, averaged over each graph's nodes, into a softmax classifier (Dai et al. 2021,
     section 4.4).
 
     Args:
@@ -195,18 +195,18 @@ class GraphClassification:
         protocol, split_seed: How folds are drawn, see ``split_graphs``: ``"clean"`` or ``"fair-comparison"``; a
             collection that comes with its own ``train``, ``val`` and ``test`` keeps them.
         batch_size: Graphs a batch.
-        num_centroids: Learnt points whose distances the classifier sees.
+        num_centroids: Learned points whose distances the classifier sees.
         classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
             hyperbolic encoders and linear for Euclidean ones. An encoder that pools graphs itself has the linear one.
         pooling: Of what the nodes of a graph give: their ``"mean"``, as in the paper, or their ``"sum"``, which also
             says how many they are. An encoder that pools graphs itself does as it does.
         head_dropout: Before the classifier.
-        head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardised over
-            a batch, by batch normalisation.
+        head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardized over
+            a batch, by batch normalization.
         selection: The metric that selects.
         scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
             ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
-        feature_length: Of standardised features.
+        feature_length: Of standardized features.
         calibrate: Whether probabilities are calibrated on the validation graphs once training is over (see
             ``ClassCalibration``).
         final: Whether to train on all graphs, with nothing held out, and to take the last epoch; ``h2hgcn finalize``

@@ -186,7 +186,7 @@ def tangents_of(points: Tensor, space: Space, distance_scale: Tensor | float = 1
 
 
 class ColumnNorm(nn.BatchNorm1d):
-    """Batch normalisation that also takes a batch of one row, by the means and deviations it knows so far."""
+    """Batch normalization that also takes a batch of one row, by the means and deviations it knows so far."""
 
     def forward(self, rows: Tensor) -> Tensor:
         if len(rows) > 1 or not self.training:
@@ -197,10 +197,10 @@ class ColumnNorm(nn.BatchNorm1d):
 class ClassHead(nn.Module):
     """Logits of classes, of nodes or, with ``batch``, of graphs.
 
-    ``"centroids"``: distances to learnt centroids into a linear classifier (Dai et al. 2021, section 4.4), averaged
+    ``"centroids"``: distances to learned centroids into a linear classifier (Dai et al. 2021, section 4.4), averaged
     over each graph. ``"linear"``: the linear classifier alone, on hyperbolic points at the tangent space of the origin,
     after a mean over each graph. None takes centroids for hyperbolic points and the linear classifier for Euclidean
-    ones. ``pooling`` is over the nodes of a graph. With ``norm``, what the classifier sees is standardised. With
+    ones. ``pooling`` is over the nodes of a graph. With ``norm``, what the classifier sees is standardized. With
     ``calibrate``, what makes probabilities of logits is fitted once training is over (see ``ClassCalibration``).
     """
 

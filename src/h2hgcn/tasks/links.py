@@ -71,10 +71,10 @@ class LinkHead(nn.Module):
 
     ``"symmetric"``: the Fermi-Dirac decoder ``(r - d(x, y)²)/t`` of the paper.
 
-    ``"popularity"``: adds a learnt linear term of both points as seen from the origin, ``<a, log_o(x)> + <a,
+    ``"popularity"``: adds a learned linear term of both points as seen from the origin, ``<a, log_o(x)> + <a,
     log_o(y)>``: some nodes have more links than others, near and far.
 
-    ``"directed"``: moves the source by a learnt orthonormal map ``W``, an isometry that fixes the origin, and has a
+    ``"directed"``: moves the source by a learned orthonormal map ``W``, an isometry that fixes the origin, and has a
     term for the source and another for the target: ``(r - d(W x, y)²)/t + <a, log_o(x)> + <b, log_o(y)>``.
 
     All start out as the first: ``W`` at the identity, ``a`` and ``b`` at 0. With ``neighborhood_terms``, what degrees
@@ -223,7 +223,7 @@ class LinkPrediction:
             predicts has just been averaged, which matters in trees.
         scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
             ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
-        feature_length: Of standardised features.
+        feature_length: Of standardized features.
         r, t: Radius and temperature of the decoder: a pair at squared distance ``r`` is a link with probability 1/2.
         learn_decoder: Whether ``r`` and ``t`` are trained.
         decoder: ``"symmetric"``, the paper's; ``"popularity"``, which lets some nodes have more links than others;

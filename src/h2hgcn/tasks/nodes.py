@@ -47,14 +47,14 @@ Selection = Literal["accuracy", "macro_f1", "f1"]
 
 @dataclass(frozen=True)
 class NodeClassification:
-    """Distances to learnt centroids into a softmax classifier, with a link-prediction term in the loss (Dai et al.
+    """Distances to learned centroids into a softmax classifier, with a link-prediction term in the loss (Dai et al.
     2021, section 4.4).
 
     Args:
         val, test: Shares of the nodes that are held out; None takes those of the protocol.
         protocol, split_seed: How they are drawn, see ``split_nodes``: ``"clean"``, ``"legacy"``, ``"planetoid"`` or
             ``"given"``, the split that the graph came with.
-        num_centroids: Learnt points whose distances the classifier sees.
+        num_centroids: Learned points whose distances the classifier sees.
         classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
             hyperbolic encoders and linear for Euclidean ones.
         link_weight: The weight of the link-prediction term; 0 leaves it out.
@@ -63,10 +63,10 @@ class NodeClassification:
             for it (``graph.selection``).
         scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
             ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
-        feature_length: Of standardised features.
+        feature_length: Of standardized features.
         head_dropout: Before the classifier.
-        head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardised over
-            a batch, by batch normalisation.
+        head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardized over
+            a batch, by batch normalization.
         decoder: Of the link-prediction term, as in ``LinkPrediction``.
         feature_terms: Whether a logistic regression on features, unless they were made from the graph, adds to the
             logits, by a share that is fitted on the validation nodes once training is over (see ``FeatureTerms``).

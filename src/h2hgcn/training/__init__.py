@@ -1,4 +1,4 @@
-"""Training: optimisers, the loop, checkpoints, and the folder of a run."""
+"""Training: optimizers, the loop, checkpoints, and the folder of a run."""
 
 from h2hgcn.training.fit import fit
 from h2hgcn.training.loading import load_run

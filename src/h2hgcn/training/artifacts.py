@@ -83,7 +83,7 @@ def _digest(points: Points) -> str:
 
 def labels_of(run: "Run", data: Any) -> list[str | None] | None:
     """The names of classes as they came, None where there is none. What is not one class a node is left out: it was
-    not what was learnt.
+    not what was learned.
     """
     if getattr(data, "y", None) is None:
         return None

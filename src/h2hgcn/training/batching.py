@@ -17,11 +17,11 @@ from h2hgcn.training.settings import ALL_NEIGHBORS, TrainingSettings
 LARGE_GRAPH, LARGE_EMBEDDING = 1 << 23, 1 << 26
 
 # Batches of an epoch that "auto" makes. A fixed size would make an epoch of a larger graph dearer by more than its
-# edges: the smaller a batch beside its graph, the less its neighbourhoods overlap. And the least size of one: a step
+# edges: the smaller a batch beside its graph, the less its neighborhoods overlap. And the least size of one: a step
 # costs some milliseconds whatever it is about.
 _AUTO_BATCHES, _LEAST_BATCH = 16, 1024
 
-# Neighbours at the first hop, the second, and all others.
+# Neighbors at the first hop, the second, and all others.
 _FANOUT = (15, 10, 5)
 
 
@@ -71,7 +71,7 @@ def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim:
         _check_no_sampling(settings, problem.task.batch_rule)
         return Plan(None, problem.plan)
     if not getattr(encoder, "inductive", True):
-        _check_no_sampling(settings, "this model has a vector for each node and no neighbourhoods to sample")
+        _check_no_sampling(settings, "this model has a vector for each node and no neighborhoods to sample")
         return Plan(None, "full-batch training")
     fanout = _fanout(settings, encoder) if getattr(encoder, "uses_graph", True) else (0,)
     entries, numbers = len(problem.graph.col), problem.num_nodes * dim

@@ -36,7 +36,7 @@ def weights_of(model: nn.Module) -> Weights:
 
 
 def save_checkpoint(path: Path, state: TrainingState, model: nn.Module, optimizer: StiefelOptimizer) -> None:
-    """Writes the weights, the best weights, and the optimisers' state as one file, whole or not at all.
+    """Writes the weights, the best weights, and the optimizers' state as one file, whole or not at all.
 
     One file, since the latest and the best of two files could be of different epochs after a crash.
     """
@@ -52,7 +52,7 @@ def save_checkpoint(path: Path, state: TrainingState, model: nn.Module, optimize
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: StiefelOptimizer) -> TrainingState:
-    """Brings model and optimisers to the state of a checkpoint."""
+    """Brings model and optimizers to the state of a checkpoint."""
     tensors, about = read_tensors(path, "train to another folder, or restart with --force")
     try:
         model.load_state_dict(part_of(tensors, "model."))

@@ -101,7 +101,7 @@ def result_of_origin(run: "Run") -> dict[str, Any]:
 @torch.no_grad()
 def take_over(origin: "Run", model: Model, problem: Problem) -> None:
     """Gives a model what was fitted on the validation data of a run after training: the buffers of its head. Those of
-    batch normalisations are left out, which training itself has filled.
+    batch normalizations are left out, which training itself has filled.
     """
     fitted = dict(origin.model.head.named_buffers())
     for path, module in model.head.named_modules():

@@ -244,7 +244,7 @@ class RunFolder:
             why = f"{self.checkpoint} is not there"
         if why is not None:
             raise DataError(
-                f"{self.path} holds a run of {training['epochs']} epochs that cannot go on to "
+                f"{self.path} holds a run of {training['epochs']} epochs that cannot continue to "
                 f"{longer['training']['epochs']}: {why}; {_ELSEWHERE}"
             )
         if result is not None and result["stopped_early"]:

@@ -32,7 +32,7 @@ def load_run(
     config = folder.read_config()
     result = folder.read_result()
     if result is None:
-        raise DataError(f"{path} holds a run that is not finished; run its command again to go on")
+        raise DataError(f"{path} holds a run that is not finished; run its command again to resume")
     weights, about = read_tensors(folder.model, folder.made_anew(folder.model))
     _check_one_run(folder, config, about)
     data = _checked_data(folder, config, data)

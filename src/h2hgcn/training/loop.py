@@ -57,7 +57,7 @@ def train(
 ) -> None:
     """Trains from ``state`` on, which is kept up to date; ``after_epoch`` is called when an epoch is over and counted.
 
-    Nothing but the seed, the number of the epoch, the weights and the optimisers' state decides on an epoch.
+    Nothing but the seed, the number of the epoch, the weights and the optimizers' state decides on an epoch.
     """
     part = next(iter(problem.task.parts), None)
     rates = [group["lr"] for group in optimizer.param_groups]
@@ -153,7 +153,7 @@ def gradient_values(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
 
 
 def running_statistics(model: nn.Module) -> list[Tensor]:
-    """Means and variances that batch normalisations keep of what they have seen."""
+    """Means and variances that batch normalizations keep of what they have seen."""
     norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._NormBase)]
     kept = [buffer for norm in norms for buffer in (norm.running_mean, norm.running_var)]
     return [buffer for buffer in kept if buffer is not None]
@@ -166,7 +166,7 @@ def _check_finite(what: str, value: Tensor) -> None:
 
 @contextmanager
 def _watched(model: nn.Module, epoch: int) -> Iterator[None]:
-    """Whoever notices within that numbers went bad, the message says where that is and what to try."""
+    """Adds to an error about NaN or infinity where it occurred and what to try."""
     try:
         yield
     except NonFiniteError as error:

@@ -111,11 +111,11 @@ def _update_rows(
 
 
 class StiefelOptimizer(Optimizer):
-    """Optimisers that step as one: ``stiefel`` for parameters on the Stiefel manifold, ``other`` for those on manifolds
+    """Optimizers that step as one: ``stiefel`` for parameters on the Stiefel manifold, ``other`` for those on manifolds
     of another kind, ``euclidean`` for all that are on none, ``by_row`` for tables with sparse gradients.
 
     Learning-rate schedulers work on it: they see the parameter groups of all (those that cycle the momentum need
-    ``cycle_momentum=False``). The state is kept by ``parts``, the optimisers.
+    ``cycle_momentum=False``). The state is kept by ``parts``, the optimizers.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class StiefelOptimizer(Optimizer):
     ) -> None:
         parts = [part for part in (euclidean, stiefel, other, by_row) if part is not None]
         if not parts:
-            raise ValueError("there is no parameter to optimise")
+            raise ValueError("there is no parameter to optimize")
         super().__init__([group for part in parts for group in part.param_groups], {})
         # the very same group objects, so that a learning rate set here is the one used there
         self.param_groups = [group for part in parts for group in part.param_groups]
@@ -145,7 +145,7 @@ class StiefelOptimizer(Optimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         if hasattr(self, "parts"):
-            raise ValueError("parameters cannot be added later; build the optimiser with all modules")
+            raise ValueError("parameters cannot be added later; build the optimizer with all modules")
         super().add_param_group(param_group)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class StiefelOptimizer(Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         if len(state_dict.get("parts", ())) != len(self.parts):
-            raise ValueError("the state is of an optimiser with other kinds of parameters; was it of another model?")
+            raise ValueError("the state is of an optimizer with other kinds of parameters; was it of another model?")
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
             if isinstance(part, geoopt.optim.RiemannianAdam):

@@ -261,7 +261,7 @@ class Run:
 
         Args:
             out: Its folder, by default ``final`` in the folder of this run, where ``final`` and the command line find
-                it. If it was begun there, it is resumed or loaded. A run in memory is finalized in memory.
+                it. A final fit that exists there is resumed or loaded. A run in memory is finalized in memory.
             model: Makes the encoder from a number of features, if it has something of your own.
             force: Whether a final fit that is there is trained again. One of earlier weights of this run always is.
         """
@@ -406,7 +406,7 @@ class Run:
         """Raises if the model knows the nodes of its own graph alone."""
         if not getattr(self.model.encoder, "inductive", True):
             raise DataError(
-                f"{self.config['model']['name']} has learnt a vector for each node of its graph and knows no others; "
+                f"{self.config['model']['name']} has learned a vector for each node of its graph and knows no others; "
                 "train a model that computes points from features, such as h2h-gcn"
             )
 

@@ -62,7 +62,7 @@ export class Explorer {
     scene.named = this.links ? [...this.links.of(node)] : [];
     scene.ownEdges = scene.named.flatMap((other) => [node, other]);
     this.#tell(node);
-    const arrive = () => say(`Centred on ${this.ids.text(node)}: ${spoken(this.#facts(node))}`);
+    const arrive = () => say(`Centered on ${this.ids.text(node)}: ${spoken(this.#facts(node))}`);
     if (walk) walkToNode(this.stage, node, arrive);
     else this.stage.ask();
     this.#rememberSoon();
