@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.datasets import Planetoid, TUDataset
 
-from h2hgcn.datasets import DATASETS, DataError, DataWarning, load_dataset, task_features, tu
+from h2hgcn.datasets import DATASETS, DataError, DataWarning, benchmarks, load_dataset, task_features
 from h2hgcn.datasets.benchmarks import load_pickle
 from h2hgcn.datasets.registry import cache_folder, planetoid_files, tu_files
 
@@ -147,7 +147,7 @@ def test_classes_of_a_collection_are_counted(benchmark_data, tmp_path):
     folder = shutil.copytree(benchmark_data / "tu/ENZYMES/raw", tmp_path / "tu/ENZYMES/raw")
     (folder / "ENZYMES_graph_labels.txt").write_text("1\n2\n" * 300)
     with pytest.raises(DataError, match="37282 edges and 2 classes, but ENZYMES has 600, 19580, 37282 and 6"):
-        tu.load_tu("enzymes", tmp_path)
+        benchmarks.load_tu("enzymes", tmp_path)
 
 
 def test_addresses_are_those_of_pyg():

@@ -15,17 +15,22 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected, to_undirected
 
-from h2hgcn.datasets.arrays import single
 from h2hgcn.datasets.collection import GraphList
-from h2hgcn.datasets.edges import EdgeList, read_edges_from
-from h2hgcn.datasets.loading import graph_of
-from h2hgcn.datasets.nodes import and_more, label_tensor, read_labels
-from h2hgcn.datasets.structural import add_structural_features, structural_features
-from h2hgcn.datasets.tables import DELIMITED_SUFFIXES, ID_NAMES, PARQUET_SUFFIXES, TextFormat, local_path
+from h2hgcn.datasets.edges import EdgeList
+from h2hgcn.datasets.loading import graph_of, read_edges_from
+from h2hgcn.datasets.nodes import (
+    add_structural_features,
+    and_more,
+    label_tensor,
+    read_labels,
+    structural_features,
+)
+from h2hgcn.datasets.table_files import DELIMITED_SUFFIXES, PARQUET_SUFFIXES, TextFormat, local_path
+from h2hgcn.datasets.tables import ID_NAMES, single
 from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
-    from h2hgcn.datasets.tu import TUGraphs
+    from h2hgcn.datasets.benchmarks import TUGraphs
 
 _GRAPH_SUFFIXES = DELIMITED_SUFFIXES | PARQUET_SUFFIXES | {".npz", ".npy", ".graphml", ".gexf", ".mtx"}
 _TABLE_SUFFIXES = DELIMITED_SUFFIXES | PARQUET_SUFFIXES
@@ -336,7 +341,7 @@ def _tu_prefix(folder: Path) -> tuple[Path, str] | None:
 
 
 def _tu_graphs(folder: Path, name: str, features: Any, directed: bool | None, labels: Any) -> GraphList:
-    from h2hgcn.datasets.tu import read_tu
+    from h2hgcn.datasets.benchmarks import read_tu
 
     tu = read_tu(folder, name)
     unused = [part for part in ("edge_labels", "edge_attributes") if (folder / f"{name}_{part}.txt").exists()]

@@ -9,80 +9,19 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import zeta
 from torch import Tensor
 
 from h2hgcn.datasets.shape import (
-    Clustering,
     Components,
     Hyperbolicity,
     SimpleGraph,
     connected_components,
     count_bridges,
-    measure_clustering,
     measure_hyperbolicity,
     simple_graph,
 )
 from h2hgcn.datasets.splits import check_seed, split_edges
 from h2hgcn.errors import DataError, DataWarning
-
-# Below fifty nodes the exponent's error exceeds its distance from other tails (Clauset et al. 2009, section 3).
-FEWEST_TAIL_NODES = 50
-# A tail of fewer different degrees fits any steep curve.
-FEWEST_DEGREES = 5
-# Tails steeper than this fall as fast as a Poisson distribution's in reach of any data.
-STEEPEST = 10.0
-# Starts of the tail that are tried; more change the exponent by less than its error.
-MOST_STARTS = 100
-
-
-# Beyond this distance from the data, a power law is a line drawn through anything.
-CLOSE_FIT = 0.1
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """``P(degree = x) ∝ x^-exponent`` from ``first_degree`` on, where ``nodes`` nodes lie.
-
-    ``distance`` is the largest gap between the fitted and the observed distribution (Kolmogorov and Smirnov): above
-    about 0.1 the tail is hardly a power law.
-    """
-
-    exponent: float
-    first_degree: int
-    nodes: int
-    distance: float
-
-    def is_convincing(self, largest_degree: int) -> bool:
-        """Whether the fit is close, and holds over a tenfold range of degrees."""
-        return self.distance <= CLOSE_FIT and largest_degree >= 10 * self.first_degree
-
-
-def fit_power_law(degrees: NDArray[np.int64]) -> PowerLaw | None:
-    """The fit of maximum likelihood whose start has the smallest distance; nothing where the tail is too short."""
-    values, counts = np.unique(degrees[degrees > 0], return_counts=True)
-    in_tail = counts[::-1].cumsum()[::-1]
-    starts = np.flatnonzero((in_tail >= FEWEST_TAIL_NODES) & (np.arange(len(values), 0, -1) >= FEWEST_DEGREES))
-    if len(starts) > MOST_STARTS:
-        starts = starts[np.unique(np.geomspace(1, len(starts), MOST_STARTS).astype(int) - 1)]
-    fits = [_fit_from(values[start:], counts[start:]) for start in starts]
-    fits = [fit for fit in fits if fit.exponent < 0.99 * STEEPEST]
-    return min(fits, key=lambda fit: fit.distance, default=None)
-
-
-def _fit_from(values: NDArray[np.int64], counts: NDArray[np.int64]) -> PowerLaw:
-    total, first = int(counts.sum()), int(values[0])
-    mean_log = float(counts @ np.log(values / first)) / total
-
-    def loss(exponent: float) -> float:
-        # degrees are taken in units of the first, whose powers would vanish otherwise
-        return float(np.log(zeta(exponent, first) * float(first) ** exponent) + exponent * mean_log)
-
-    exponent = float(minimize_scalar(loss, bounds=(1.01, STEEPEST), method="bounded").x)
-    at_most = 1 - zeta(exponent, values + 1) / zeta(exponent, first)
-    distance = float(np.abs(counts.cumsum() / total - at_most).max())
-    return PowerLaw(exponent, first, total, distance)
 
 
 @dataclass(frozen=True)
@@ -109,7 +48,6 @@ class Degrees:
     max: int | None
     gini: float | None
     top_share: float | None
-    tail: PowerLaw | None
 
 
 @dataclass(frozen=True)
@@ -161,13 +99,13 @@ def measure_size(graph: SimpleGraph, components: Components) -> Size:
 def measure_degrees(graph: SimpleGraph) -> Degrees:
     degrees = np.sort(graph.degrees)
     if not len(degrees):
-        return Degrees(None, None, None, None, None, None)
+        return Degrees(None, None, None, None, None)
     mean, median, largest = float(degrees.mean()), float(np.median(degrees)), int(degrees[-1])
     if not largest:
-        return Degrees(mean, median, largest, None, None, None)
+        return Degrees(mean, median, largest, None, None)
     top = math.ceil(len(degrees) / 100)
     top_share = float(degrees[-top:].sum() / degrees.sum())
-    return Degrees(mean, median, largest, _gini(degrees), top_share, fit_power_law(degrees))
+    return Degrees(mean, median, largest, _gini(degrees), top_share)
 
 
 def measure_tree_likeness(graph: SimpleGraph, components: Components) -> TreeLikeness:
@@ -282,13 +220,7 @@ def _tree(size: Size, tree: TreeLikeness) -> list[str]:
 
 
 def _degrees(degrees: Degrees) -> list[str]:
-    facts = [f"mean degree {degrees.mean:.3g}, largest {degrees.max:,}; Gini coefficient {degrees.gini:.2f}"]
-    if degrees.tail:
-        facts.append(
-            f"degrees from {degrees.tail.first_degree} on fall with exponent {degrees.tail.exponent:.2f} "
-            f"(distance from a power law {degrees.tail.distance:.2f})"
-        )
-    return facts
+    return [f"mean degree {degrees.mean:.3g}, largest {degrees.max:,}; Gini coefficient {degrees.gini:.2f}"]
 
 
 def _labels(homophily: LabelHomophily | None) -> list[str]:
@@ -507,7 +439,6 @@ class GraphReport:
 
     size: Size
     degrees: Degrees
-    clustering: Clustering
     tree_likeness: TreeLikeness
     held_out: HeldOutLinks | None
     homophily: LabelHomophily | None
@@ -541,7 +472,6 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
     return GraphReport(
         size=size,
         degrees=degrees,
-        clustering=measure_clustering(simple, seed=seed, effort=effort),
         tree_likeness=tree,
         held_out=held_out,
         homophily=homophily,
@@ -593,19 +523,19 @@ def plot_inspection(graph: Any, report: GraphReport, path: str | Path) -> Path:
         raise DataError("drawing needs matplotlib; install it with: pip install h2hgcn[plot]") from error
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    draw_degrees(left, graph, report)
+    draw_degrees(left, graph)
     _draw_delta(right, report)
     figure.savefig(path, dpi=150)
     return path
 
 
-def draw_degrees(axes: Any, graph: Any, report: GraphReport) -> None:
+def draw_degrees(axes: Any, graph: Any) -> None:
     degrees = simple_graph(graph).degrees
     values, counts = np.unique(degrees, return_counts=True)
     if 0 < len(values) <= FEW_DEGREES:
         _draw_bars(axes, values, counts)
     else:
-        _draw_tail(axes, degrees[degrees > 0], len(degrees), report)
+        _draw_tail(axes, degrees[degrees > 0], len(degrees))
 
 
 def _draw_bars(axes: Any, values: Any, counts: Any) -> None:
@@ -617,16 +547,11 @@ def _draw_bars(axes: Any, values: Any, counts: Any) -> None:
     axes.set(xlim=(middle - room, middle + room), ylim=(0, 1.1))
 
 
-def _draw_tail(axes: Any, degrees: Any, num_nodes: int, report: GraphReport) -> None:
+def _draw_tail(axes: Any, degrees: Any, num_nodes: int) -> None:
     values, counts = np.unique(degrees, return_counts=True)
     if len(values):
         at_least = counts[::-1].cumsum()[::-1] / num_nodes
         axes.loglog(values, at_least, ".", color="tab:blue")
-        if tail := report.degrees.tail:
-            line = np.array([tail.first_degree, values[-1]], float)
-            heights = tail.nodes / num_nodes * (line / tail.first_degree) ** (1 - tail.exponent)
-            axes.loglog(line, heights, "--", color="tab:gray", label=f"exponent {tail.exponent:.2f}")
-            axes.legend()
         _label_by_numbers(axes.xaxis)
     axes.set(title="Degrees", xlabel="degree", ylabel="share of nodes of at least this degree")
 

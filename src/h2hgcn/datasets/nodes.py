@@ -11,33 +11,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.utils import degree
 
 from h2hgcn.datasets.arrays import (
-    RANGE,
     UNLABELLED,
-    Arrays,
-    blocks_of,
     closest_id,
     holds_matrix,
     ids_of_objects,
     load_arrays,
     load_matrix,
+    named_array,
     plain_array,
-    single,
 )
-from h2hgcn.datasets.edges import EdgeList
-from h2hgcn.datasets.frames import is_frame, node_frame
+from h2hgcn.datasets.edges import RANGE, EdgeList
+from h2hgcn.datasets.table_files import TextFormat, check_is_file, local_path, open_table
 from h2hgcn.datasets.tables import (
     ID_NAMES,
+    Arrays,
     Ids,
     Table,
-    TextFormat,
-    check_is_file,
+    arrow_of,
+    blocks_of,
+    frame_table,
     id_column,
-    local_path,
-    open_table,
+    is_frame,
+    is_numbered,
+    is_pandas,
+    is_text,
     shown,
+    single,
 )
 from h2hgcn.errors import DataError
 
@@ -45,6 +50,9 @@ Unlinked = Literal["error", "keep", "drop"]
 
 # Names of columns that a note lists.
 _SHOWN_NAMES = 5
+
+# The cap of HGCN's one-hot degree; larger degrees share the last column.
+DEGREE_CAP = 5
 
 
 @dataclass
@@ -107,13 +115,6 @@ def _by_number(values: NodeValues, nodes: Ids, what: str) -> NDArray[np.int64]:
     return np.arange(count)
 
 
-def named_array(path: Path, arrays: Mapping[str, Any], names: Sequence[str]) -> Any:
-    name = next((name for name in names if name in arrays), None) or (next(iter(arrays)) if len(arrays) == 1 else None)
-    if name is None:
-        raise DataError(f"{path} holds the arrays {', '.join(arrays)}; call one of them {names[0]!r}")
-    return arrays[name]
-
-
 def and_more(count: int) -> str:
     return f" (and {count - 1} more)" if count > 1 else ""
 
@@ -131,31 +132,64 @@ def read_node_table(
     table = open_table(path, replace(text, header=None), id_names | names, keep=keep)
     if not table.header_guessed or known is None:
         return table, []
-    told = _told_by_ids(table, set(map(str, known.tolist())), id_names)
-    if not told.has_header:
-        doubt = [f"the first line of {path} is taken for a row, not for a header"] if table.has_header else []
-        return told, doubt
-    if told.columns[id_column(told.columns, id_names)].lower() in id_names:
-        return told, []
-    return told, [f"the first line of {path} is taken for a header: {', '.join(told.columns[:_SHOWN_NAMES])}"]
+    guess = table.has_header
+    if _has_other_header(table, set(map(str, known.tolist())), id_names):
+        table = open_table(path, replace(text, header=not guess), keep=keep)
+    if not table.has_header:
+        return table, [f"the first line of {path} is taken for a row, not for a header"] if guess else []
+    if table.columns[id_column(table.columns, id_names)].lower() in id_names:
+        return table, []
+    return table, [f"the first line of {path} is taken for a header: {', '.join(table.columns[:_SHOWN_NAMES])}"]
 
 
-def _told_by_ids(table: Table, nodes: set[str], id_names: frozenset[str]) -> Table:
-    """The table, its first line read otherwise if the ids of the edges tell better than its words what it is.
+def _has_other_header(table: Table, nodes: set[str], id_names: frozenset[str]) -> bool:
+    """Whether the ids of the edges tell that the first line is not what its words look like.
 
     A first line that names a node, which no other line does, is a row; one that names none, above one that does, is a
     header.
     """
-    column = id_column(table.columns, id_names) if table.has_header else 0
-    if table.has_header:
-        name = table.columns[column]
-        is_row = name in nodes and not any(
-            pc.index(batch.column(column).ids().cast(pa.string()), name).as_py() >= 0 for batch in table.batches()
-        )
-        return table.with_header(False) if is_row else table
-    ids = table.first_ids(column, 2)
-    is_header = len(ids) > 1 and ids[0] not in nodes and ids[1] in nodes
-    return table.with_header(True) if is_header else table
+    if not table.has_header:
+        ids = table.first_ids(0, 2)
+        return len(ids) > 1 and ids[0] not in nodes and ids[1] in nodes
+    column = id_column(table.columns, id_names)
+    name = table.columns[column]
+    return name in nodes and not any(
+        pc.index(batch.column(column).ids().cast(pa.string()), name).as_py() >= 0 for batch in table.batches()
+    )
+
+
+def _node_frame(source: Any, what: str, known: Ids | None) -> tuple[Table, int | None]:
+    """A frame with a row for each node, and which column has the node ids; None if rows belong to the nodes 0, 1, ...
+
+    The first of these that there is holds the ids: an index or a column called ``id``, ``node``, ...; an index that has
+    a name, or texts; a first column of texts, or of distinct integers that fit the ``known`` ids; any other index but
+    the usual 0, 1, 2, ...
+    """
+    origin = f"the {type(source).__name__} of {what}"
+    table = arrow_of(source, origin)
+    index = source.index if is_pandas(source) else None
+    if index is not None and index.nlevels > 1:
+        raise DataError(f"{origin} has an index of {index.nlevels} levels; keep the one that holds node ids")
+    named = [k for k, name in enumerate(table.column_names) if name.lower() in ID_NAMES]
+    in_index = index is not None and str(index.name).lower() in ID_NAMES
+    if named and not in_index:
+        return frame_table(table, origin), named[0]
+    in_index = in_index or (index is not None and (index.name is not None or index.dtype.kind not in "iu"))
+    if not in_index and table.num_columns > 1 and _holds_ids(table.column(0), known):
+        return frame_table(table, origin), 0
+    if index is None or (not in_index and is_numbered(index)):
+        return frame_table(table, origin), None
+    ids = arrow_of(index.to_frame(index=False, name="index"), origin).column(0)
+    return frame_table(table.add_column(0, f"index {index.name or ''}".strip(), ids), origin), 0
+
+
+def _holds_ids(column: pa.ChunkedArray, known: Ids | None) -> bool:
+    if not pa.types.is_integer(column.type) or column.null_count:
+        return is_text(column.type)
+    values = column.to_numpy()
+    if known is None or known.dtype.kind == "U" or len(np.unique(values)) < len(values):
+        return False
+    return bool(np.isin(known, values).all() or np.isin(values, known).all())
 
 
 def read_features(
@@ -177,7 +211,7 @@ def read_features(
     if isinstance(source, Mapping):
         return _from_mapping(source)
     if is_frame(source):
-        return _features_from_table(*node_frame(source, "features", known), [], arrays)
+        return _features_from_table(*_node_frame(source, "features", known), [], arrays)
     return _features_by_number(source, "the features")
 
 
@@ -228,7 +262,7 @@ def _features_from_table(table: Table, column: int | None, notes: list[str], arr
     (values,) = arrays.join("features", rows())
     return NodeValues(
         values, str(table.origin), table.where, None if column is None else table.ids(column, ids),
-        [table.columns[k] for k in others], [*notes, *table.comment_note()],
+        [table.columns[k] for k in others], [*notes, *table.notes()],
     )  # fmt: skip
 
 
@@ -265,7 +299,7 @@ def _from_triples(table: Table, column: int, notes: list[str]) -> NodeValues:
     return _checked(
         NodeValues(
             values, str(table.origin), lambda row: table.where(int(first[row])), ids, [str(name) for name in names],
-            [*notes, *table.comment_note()], sparse=True,
+            [*notes, *table.notes()], sparse=True,
         )
     )  # fmt: skip
 
@@ -361,7 +395,7 @@ def read_labels(
             )
         )
     if is_frame(source):
-        return _labels_from_table(*node_frame(source, "labels", known), [])
+        return _labels_from_table(*_node_frame(source, "labels", known), [])
     return _labels_by_number(source, "the labels")
 
 
@@ -391,7 +425,7 @@ def _labels_from_table(table: Table, column: int | None, notes: list[str]) -> No
         )
     labels = [_label(value) for value in table.values(others[0])]
     ids = None if column is None else table.ids(column)
-    notes = [*notes, *table.comment_note()]
+    notes = [*notes, *table.notes()]
     return _noted(NodeValues(labels, str(table.origin), table.where, ids, notes=notes, parts=parts))
 
 
@@ -521,3 +555,62 @@ def _number(value: Any, name: str, source: EdgeList) -> float:
         raise DataError(
             f"{source.origin}: the node attribute {name!r} holds {value!r}, which is not a number"
         ) from None
+
+
+def one_hot_degree(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Degrees as one-hot rows ``(n, 6)``, capped at 5."""
+    degrees = degree(edge_index[1], num_nodes, dtype=torch.long).clamp_max(DEGREE_CAP)
+    return F.one_hot(degrees, DEGREE_CAP + 1).float()
+
+
+def structural_features(edge_index: Tensor, num_nodes: int, directed: bool = False) -> tuple[Tensor, list[str]]:
+    """``log(1 + degree)``, the one-hot capped degree, and a constant 1, with the names of the columns.
+
+    A directed graph has these columns for the in-degree and again for the out-degree.
+    """
+    kinds = {"in-degree": edge_index, "out-degree": edge_index.flip(0)} if directed else {"degree": edge_index}
+    columns, names = [], []
+    for word, edges in kinds.items():
+        columns += [degree(edges[1], num_nodes).log1p().unsqueeze(1), one_hot_degree(edges, num_nodes)]
+        names += [f"log(1 + {word})", *(f"{word} {k}" for k in range(DEGREE_CAP)), f"{word} {DEGREE_CAP}+"]
+    return torch.cat([*columns, torch.ones(num_nodes, 1)], 1), [*names, "constant"]
+
+
+def add_structural_features(graph: Any) -> str:
+    """Gives a graph without features those that its edges make; returns a note for its user."""
+    directed = bool(getattr(graph, "directed", False))
+    graph.x, graph.feature_names = structural_features(graph.edge_index, graph.num_nodes, directed)
+    graph.structural = True
+    return structural_note(directed)
+
+
+def structural_note(directed: bool) -> str:
+    degree = "in- and out-degree" if directed else "degree"
+    return f"no features were given; structural ones were made: {degree}, one-hot degree up to 5, constant"
+
+
+def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Tensor:
+    """The features of a graph for ``"lp"``, ``"nc"`` or ``"embed"``.
+
+    For labels to be predicted, columns that they were made from (``graph.label_columns``) are left out. Structural
+    features are computed again from ``edge_index``, the graph to train on, since degrees would tell of edges to be
+    predicted. Where the dataset asks for it (Airport), its one-hot degree and a constant follow.
+    """
+    if task not in ("lp", "nc", "embed"):
+        raise DataError(f"task={task!r} is not known; use 'lp', 'nc' or 'embed'")
+    if getattr(graph, "structural", False):  # made from the graph, so computed again without the edges to be predicted
+        return graph.x if edge_index is None else _structural_again(graph, edge_index)
+    x: Tensor = graph.x
+    hidden = getattr(graph, "label_columns", None) if task == "nc" else None
+    if hidden:
+        x = x[:, [column for column in range(x.shape[1]) if column not in hidden]]
+    if getattr(graph, "append_structure", False):
+        edge_index = graph.edge_index if edge_index is None else edge_index
+        x = torch.cat([x, one_hot_degree(edge_index, len(x)), torch.ones(len(x), 1)], 1)
+    return x
+
+
+def _structural_again(graph: Any, edge_index: Tensor) -> Tensor:
+    """The same columns from other edges. Directed graphs that older runs hold have the in-degree alone."""
+    both = graph.x.shape[1] > DEGREE_CAP + 3
+    return structural_features(edge_index, graph.num_nodes, both)[0]

@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import lzma
 import os
-import urllib.error
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from http.client import HTTPException
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write
@@ -73,31 +70,17 @@ class DownloadError(DataError):
 
 def download(url: str, path: Path, sha256: str | None = None) -> None:
     """Writes ``url`` to ``path``, if all of it arrives and its checksum fits."""
-    digest = hashlib.sha256()
-    received = 0
+    import pooch  # here and not above: with requests it takes a while, and serves this alone
+    import requests
+
+    pooch.get_logger().setLevel("WARNING")
     try:
-        with (
-            urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response,
-            atomic_write(path) as file,
-            _bar() as bar,
-        ):
-            length = response.headers.get("Content-Length", "")
-            expected = int(length) if length.isascii() and length.isdigit() else None  # no number is no promise
-            task = bar.add_task(path.name, total=expected)
-            while chunk := response.read(_CHUNK):
-                file.write(chunk)
-                digest.update(chunk)
-                received += len(chunk)
-                bar.advance(task, len(chunk))
-            if expected is not None and received != expected:
-                raise DownloadError(f"{url} broke off after {received} of {expected} bytes; try again")
-            if sha256 is not None and digest.hexdigest() != sha256:
-                raise DownloadError(
-                    f"{url} has the checksum {digest.hexdigest()}, but {sha256} was expected; it was not kept. "
-                    "The file at that address has changed, or something between changed it"
-                )
-    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-        raise DownloadError(f"{url} could not be had ({error})") from error
+        with Console(stderr=True).status(f"downloading {path.name}"):
+            pooch.retrieve(
+                url, sha256, path.name, path.parent, downloader=pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS)
+            )
+    except (requests.RequestException, ValueError) as error:  # of values: another checksum
+        raise DownloadError(f"{url} could not be downloaded ({error})") from error
 
 
 def unzip(archive: Path, wanted: dict[str, Path]) -> None:
@@ -118,11 +101,6 @@ def unzip(archive: Path, wanted: dict[str, Path]) -> None:
 def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _bar() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 @dataclass(frozen=True)
@@ -413,7 +391,7 @@ DATASETS = {
         "proteins, enzymes or not (large graphs)",
         "1,178 graphs",
         ("gc",),
-        _loader("tu", "load_tu", "dd"),
+        _loader("benchmarks", "load_tu", "dd"),
         tu_files("dd"),
         {"gc": "fair-comparison"},
     ),
@@ -421,7 +399,7 @@ DATASETS = {
         "proteins, enzymes or not",
         "1,113 graphs",
         ("gc",),
-        _loader("tu", "load_tu", "proteins"),
+        _loader("benchmarks", "load_tu", "proteins"),
         tu_files("proteins"),
         {"gc": "fair-comparison"},
     ),
@@ -429,7 +407,7 @@ DATASETS = {
         "enzymes of six classes",
         "600 graphs",
         ("gc",),
-        _loader("tu", "load_tu", "enzymes"),
+        _loader("benchmarks", "load_tu", "enzymes"),
         tu_files("enzymes"),
         {"gc": "fair-comparison"},
     ),
