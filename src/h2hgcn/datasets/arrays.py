@@ -2,7 +2,7 @@
 
 import zipfile
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from numbers import Integral
 from pathlib import Path
@@ -56,7 +56,13 @@ def to_numpy(values: Any) -> NDArray[Any]:
     return np.asarray(values)
 
 
-def named_array(path: Path, arrays: Mapping[str, Any], names: Sequence[str]) -> Any:
+def load_named_array(path: Path, names: Sequence[str]) -> Any:
+    """The array of a .npy file, the matrix of a SciPy file, or of a .npz file the array that has one of these names."""
+    arrays = load_arrays(path)
+    if isinstance(arrays, np.ndarray):
+        return arrays
+    if holds_matrix(arrays):
+        return load_matrix(path)
     name = next((name for name in names if name in arrays), None) or (next(iter(arrays)) if len(arrays) == 1 else None)
     if name is None:
         raise DataError(f"{path} holds the arrays {', '.join(arrays)}; call one of them {names[0]!r}")
@@ -212,6 +218,14 @@ def integers_in(texts: Ids) -> Ids | None:
     except (ValueError, OverflowError):
         return None
     return numbers if np.array_equal(numbers.astype(np.str_), texts) else None
+
+
+def numbered_ids(count: int, origin: str) -> Ids:
+    """The ids 0, 1, 2, ... of nodes that have none."""
+    try:
+        return np.arange(count)
+    except (MemoryError, ValueError, OverflowError):
+        raise DataError(f"{origin} has {count:,} nodes, which do not fit into memory; fix its size") from None
 
 
 def unknown_nodes(names: Sequence[Any], ids: Ids, what: str = "node") -> str:

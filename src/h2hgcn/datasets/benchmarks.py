@@ -22,15 +22,12 @@ from h2hgcn.datasets.collection import FlatCollection
 from h2hgcn.datasets.nodes import structural_features
 from h2hgcn.datasets.registry import (
     TU_FACTS,
-    TUFacts,
     airport_files,
-    cache_folder,
     disease_files,
     planetoid_files,
     tu_files,
 )
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.files import atomic_write
 
 # Modules as they were called in the year of the files, and today.
 _RENAMED = {"scipy.sparse.csr": "scipy.sparse", "numpy.core.multiarray": "numpy._core.multiarray"}
@@ -194,37 +191,11 @@ def _is_whole(numbers: NDArray[Any], below: int) -> bool:
     )
 
 
-# Raised when the form of the processed copies changes.
-_VERSION = 1
-
-
-# What a copy that is missing, damaged or made by something else can end in.
-_FAULTS = (OSError, ValueError, KeyError, IndexError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
-
-
-TUArrays = dict[str, NDArray[Any]]
-
-
 def load_tu(name: str, root: str | Path | None = None) -> FlatCollection:
     """A TU collection (Morris et al. 2020) with one-hot node labels as features, and the attributes before them for
-    ENZYMES alone, as in the fair comparison (Errica et al. 2020). Read once, then kept in the cache.
+    ENZYMES alone, as in the fair comparison (Errica et al. 2020).
     """
-    folder = tu_files(name).obtain(root)
-    stamp = _stamp(folder, name)
-    copy = cache_folder() / "processed" / f"{name}.npz"
-    known = _read_copy(copy, stamp, name)
-    if known is not None:
-        return known
-    arrays = _read_named(folder, TU_FACTS[name])
-    _keep_copy(copy, arrays, stamp)
-    return _collection(name, arrays)
-
-
-def _collection(name: str, arrays: TUArrays) -> FlatCollection:
-    return FlatCollection(name, **{key: torch.from_numpy(array) for key, array in arrays.items()})
-
-
-def _read_named(folder: Path, facts: TUFacts) -> TUArrays:
+    folder, facts = tu_files(name).obtain(root), TU_FACTS[name]
     try:
         graphs = read_tu(folder, facts.folder)
     except DataError as error:
@@ -240,13 +211,9 @@ def _read_named(folder: Path, facts: TUFacts) -> TUArrays:
         )
     one_hot = graphs.one_hot_labels()[0]
     x = np.concatenate([graphs.attributes, one_hot], 1, dtype=np.float32) if facts.with_attributes else one_hot
-    return {
-        "x": x,
-        "edge_index": graphs.edge_index.astype(np.int16),  # the largest graph has 5,748 nodes
-        "node_pointers": graphs.node_pointers,
-        "edge_pointers": graphs.edge_pointers,
-        "y": y,
-    }
+    edge_index = graphs.edge_index.astype(np.int16)  # the largest graph has 5,748 nodes
+    arrays = (x, edge_index, graphs.node_pointers, graphs.edge_pointers, y)
+    return FlatCollection(name, *map(torch.from_numpy, arrays))
 
 
 @dataclass(frozen=True)
@@ -347,27 +314,3 @@ def _numbers(path: Path) -> NDArray[np.float64]:
         raise DataError(f"{path} cannot be read ({error.strerror or 'it is not there'})") from error
     except ValueError as error:
         raise DataError(f"{path} cannot be read ({error})") from error
-
-
-def _stamp(folder: Path, name: str) -> str:
-    states = [(file.name, (folder / file.name).stat()) for file in tu_files(name).files]
-    return f"{_VERSION} " + " ".join(f"{name}:{state.st_size}:{state.st_mtime_ns}" for name, state in states)
-
-
-def _read_copy(path: Path, stamp: str, name: str) -> FlatCollection | None:
-    try:
-        # opened here, since numpy leaves a file open whose end is missing
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            if arrays["stamp"] != stamp:
-                return None
-            return _collection(name, {key: arrays[key] for key in arrays.files if key != "stamp"})
-    except _FAULTS:
-        return None  # not there, or not what was written: the originals are read again
-
-
-def _keep_copy(path: Path, arrays: TUArrays, stamp: str) -> None:
-    try:
-        with atomic_write(path) as file:
-            np.savez(file, allow_pickle=False, stamp=np.array(stamp), **arrays)
-    except OSError:
-        pass  # a cache that cannot be written costs time, nothing else

@@ -21,6 +21,7 @@ from h2hgcn.datasets.arrays import (
     ids_of_array,
     ids_of_integers,
     ids_of_objects,
+    numbered_ids,
     text_ids,
     to_numpy,
     whole_matrix,
@@ -376,7 +377,7 @@ def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> E
     compressed.eliminate_zeros()
     coo = compressed.tocoo()
     edges = EdgeList(
-        np.arange(matrix.shape[0]), coo.row.astype(np.int64), coo.col.astype(np.int64),
+        numbered_ids(matrix.shape[0], origin), coo.row.astype(np.int64), coo.col.astype(np.int64),
         lambda row: f"{origin}, entry ({coo.row[row]}, {coo.col[row]})", origin,
         directed=bool((compressed != compressed.T).nnz), all_nodes=True,
     )  # fmt: skip
@@ -391,7 +392,7 @@ def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
     origin = "the PyG graph"
     index = _edge_index(data, origin)
     given, count = getattr(data, "node_ids", None), num_nodes_of(data)
-    ids = np.arange(count) if given is None else given_ids(given, count, f"{origin}, node_ids")
+    ids = numbered_ids(count, origin) if given is None else given_ids(given, count, f"{origin}, node_ids")
     if index.size and (index.min() < 0 or index.max() >= len(ids)):
         raise DataError(f"{origin} has {len(ids)} nodes, but its edges name nodes {index.min()} to {index.max()}")
     edges = EdgeList(ids, index[0], index[1], lambda row: f"{origin}, edge {row}", origin, all_nodes=True)

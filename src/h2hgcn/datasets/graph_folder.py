@@ -17,14 +17,9 @@ from torch_geometric.utils import is_undirected, to_undirected
 
 from h2hgcn.datasets.collection import GraphList
 from h2hgcn.datasets.edges import EdgeList
-from h2hgcn.datasets.loading import graph_of, read_edges_from
-from h2hgcn.datasets.nodes import (
-    add_structural_features,
-    and_more,
-    label_tensor,
-    read_labels,
-    structural_features,
-)
+from h2hgcn.datasets.labels import label_tensor, read_labels
+from h2hgcn.datasets.loading import columns_of, graph_of, read_edges_from
+from h2hgcn.datasets.nodes import add_structural_features, and_more, structural_features
 from h2hgcn.datasets.table_files import DELIMITED_SUFFIXES, PARQUET_SUFFIXES, TextFormat, local_path
 from h2hgcn.datasets.tables import ID_NAMES, single
 from h2hgcn.errors import DataError, DataWarning
@@ -108,13 +103,11 @@ def load_graphs_by_text(
     """``load_graphs`` for what flags and configuration files say."""
     if not graphs:
         raise DataError("--graphs is empty; name a folder of graphs")
-    if (source is None) != (target is None):
-        raise DataError("--source and --target belong together; give both or none")
     return load_graphs(
         graphs, labels,
         False if features == "none" else features.split(",") if isinstance(features, str) else features,
         False if weights == "none" else weights, directed,
-        columns=None if source is None or target is None else (source, target), header=header, delimiter=delimiter,
+        columns=columns_of(source, target), header=header, delimiter=delimiter,
         comment=comment,
     )  # fmt: skip
 

@@ -38,15 +38,11 @@ class Size:
 
 @dataclass(frozen=True)
 class Degrees:
-    """``gini`` is 0 for equal degrees and near 1 where few nodes hold all edges.
-
-    ``top_share`` is the share of edge ends held by the hundredth of the nodes with most of them, at least one node.
-    """
+    """``top_share`` is the fraction of edge ends at the 1 % of the nodes with the largest degrees."""
 
     mean: float | None
     median: float | None
     max: int | None
-    gini: float | None
     top_share: float | None
 
 
@@ -99,13 +95,13 @@ def measure_size(graph: SimpleGraph, components: Components) -> Size:
 def measure_degrees(graph: SimpleGraph) -> Degrees:
     degrees = np.sort(graph.degrees)
     if not len(degrees):
-        return Degrees(None, None, None, None, None)
+        return Degrees(None, None, None, None)
     mean, median, largest = float(degrees.mean()), float(np.median(degrees)), int(degrees[-1])
     if not largest:
-        return Degrees(mean, median, largest, None, None)
+        return Degrees(mean, median, largest, None)
     top = math.ceil(len(degrees) / 100)
     top_share = float(degrees[-top:].sum() / degrees.sum())
-    return Degrees(mean, median, largest, _gini(degrees), top_share)
+    return Degrees(mean, median, largest, top_share)
 
 
 def measure_tree_likeness(graph: SimpleGraph, components: Components) -> TreeLikeness:
@@ -159,11 +155,6 @@ def _class_labels(y: Any, num_nodes: int) -> NDArray[np.int64] | None:
     return labels if (labels >= 0).any() else None
 
 
-def _gini(ordered: NDArray[np.int64]) -> float:
-    ranks = np.arange(1, len(ordered) + 1)
-    return float(2 * (ranks @ ordered) / (len(ordered) * ordered.sum()) - (len(ordered) + 1) / len(ordered))
-
-
 def evidence(
     size: Size, degrees: Degrees, tree: TreeLikeness, homophily: LabelHomophily | None, shape: Hyperbolicity
 ) -> tuple[str, ...]:
@@ -194,13 +185,8 @@ def _shape(shape: Hyperbolicity) -> list[str]:
 
 
 def _largest(shape: Hyperbolicity) -> str:
-    if shape.exact:
-        return f"largest δ = {shape.delta:g} (exact), 2δ/diameter = {shape.relative or 0:.2f}"
-    return (
-        f"largest δ ≥ {shape.delta:g}, 2δ/diameter about {shape.relative or 0:.2f}; a sample: with 95 % confidence at "
-        f"most {shape.share_above:.2%} of the quadruples exceed it (rule of three, for the "
-        f"{shape.sampled_nodes // 4:,} quadruples without common nodes)"
-    )
+    sign, sample = ("=", "exact") if shape.exact else ("≥", f"in a sample of {shape.sampled_nodes:,} nodes")
+    return f"largest δ {sign} {shape.delta:g} ({sample}), 2δ/diameter = {shape.relative or 0:.2f}"
 
 
 def _component(size: Size) -> list[str]:
@@ -220,7 +206,7 @@ def _tree(size: Size, tree: TreeLikeness) -> list[str]:
 
 
 def _degrees(degrees: Degrees) -> list[str]:
-    return [f"mean degree {degrees.mean:.3g}, largest {degrees.max:,}; Gini coefficient {degrees.gini:.2f}"]
+    return [f"mean degree {degrees.mean:.3g}, largest {degrees.max:,}"]
 
 
 def _labels(homophily: LabelHomophily | None) -> list[str]:

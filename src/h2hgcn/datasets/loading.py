@@ -27,6 +27,7 @@ from h2hgcn.datasets.edges import (
     real_weights,
 )
 from h2hgcn.datasets.formats import edges_from_arrays, edges_from_market, edges_from_xml
+from h2hgcn.datasets.labels import label_tensor, labels_of, split_column
 from h2hgcn.datasets.nodes import (
     NodeValues,
     Unlinked,
@@ -35,10 +36,7 @@ from h2hgcn.datasets.nodes import (
     and_more,
     feature_tensor,
     features_of,
-    label_tensor,
-    labels_of,
     num_rows,
-    split_column,
     structural_note,
 )
 from h2hgcn.datasets.on_disk import is_converted, load_converted, new_folder, save_converted
@@ -168,7 +166,8 @@ def graph_of(
         raise DataError(f"unlinked={unlinked!r} is not known; use 'error', 'keep' or 'drop'")
     arrays = arrays or Arrays()
     node_features = features_of(source, features, text, arrays)
-    node_labels = labels_of(source, labels, text)
+    has_labels = labels is not None or source.labels is not None
+    node_labels = labels_of(source, labels, text) if has_labels else None
     nodes = _nodes(source, [values for values in (node_features, node_labels) if values is not None], unlinked)
     data = Data(num_nodes=len(nodes))
     data.node_ids = nodes
@@ -177,11 +176,7 @@ def graph_of(
     notes = list(source.notes)
     _set_edges(data, source, nodes, notes, arrays)
     _set_masks(data, source, nodes)
-    linked = np.zeros(len(nodes), dtype=bool)
-    for part in blocks_of(data.edge_index.shape[1]):
-        linked[data.edge_index[:, part]] = True
-    if not linked.all():
-        notes.append(f"{int((~linked).sum())} of {len(nodes)} nodes have no edge")
+    _note_unlinked(data, notes)
     if node_features is not None:
         _set_features(data, node_features, nodes, unlinked, notes, arrays)
     elif arrays.folder is None:
@@ -192,6 +187,14 @@ def graph_of(
         _set_labels(data, node_labels, nodes, unlinked, notes)
     data.notes = notes
     return data
+
+
+def _note_unlinked(data: Data, notes: list[str]) -> None:
+    linked = np.zeros(data.num_nodes, dtype=bool)
+    for part in blocks_of(data.edge_index.shape[1]):
+        linked[data.edge_index[:, part]] = True
+    if not linked.all():
+        notes.append(f"{int((~linked).sum())} of {data.num_nodes} nodes have no edge")
 
 
 def _nodes(source: EdgeList, values: list[NodeValues], unlinked: Unlinked) -> Ids:
@@ -429,17 +432,21 @@ def load_graph_by_text(
         raise DataError(
             f"{edges} is a folder; for a folder of graphs use --graphs {edges}, for one graph name its file"
         )
-    if (source is None) != (target is None):
-        raise DataError("--source and --target belong together; give both or none")
     chosen: Any = features
     if features is not None and _has_attributes(edges) and not _is_named_file(features):
         chosen = features.split(",")
-    columns = None if source is None or target is None else (source, target)
     return load_graph(
         Path(edges), chosen, labels, False if weights == "none" else weights, directed,
-        columns=columns, header=header, delimiter=delimiter, comment=comment,
+        columns=columns_of(source, target), header=header, delimiter=delimiter, comment=comment,
         unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
     )  # fmt: skip
+
+
+def columns_of(source: str | None, target: str | None) -> tuple[str, str] | None:
+    """The columns of edges that flags name."""
+    if (source is None) != (target is None):
+        raise DataError("--source and --target belong together; give both or none")
+    return None if source is None or target is None else (source, target)
 
 
 def has_split(edges: str | None, labels: str | None, text: TextFormat | None = None) -> bool:

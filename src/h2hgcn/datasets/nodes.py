@@ -1,6 +1,5 @@
-"""Features and labels of the nodes of a user's graph."""
+"""Values of the nodes of a user's graph: which row belongs to which node, features, and structural features."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,13 +16,9 @@ from torch import Tensor
 from torch_geometric.utils import degree
 
 from h2hgcn.datasets.arrays import (
-    UNLABELLED,
     closest_id,
-    holds_matrix,
     ids_of_objects,
-    load_arrays,
-    load_matrix,
-    named_array,
+    load_named_array,
     plain_array,
 )
 from h2hgcn.datasets.edges import RANGE, EdgeList
@@ -105,7 +100,7 @@ def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes
 
 
 def _by_number(values: NodeValues, nodes: Ids, what: str) -> NDArray[np.int64]:
-    count = values.values.shape[0] if hasattr(values.values, "shape") else len(values.values)
+    count = num_rows(values)
     if len(nodes) != count or nodes.dtype.kind != "i" or not np.array_equal(nodes, np.arange(count)):
         raise DataError(
             f"{values.origin} has {count} rows without ids, but there are {len(nodes)} nodes with ids from "
@@ -158,7 +153,7 @@ def _has_other_header(table: Table, nodes: set[str], id_names: frozenset[str]) -
     )
 
 
-def _node_frame(source: Any, what: str, known: Ids | None) -> tuple[Table, int | None]:
+def node_frame(source: Any, what: str, known: Ids | None) -> tuple[Table, int | None]:
     """A frame with a row for each node, and which column has the node ids; None if rows belong to the nodes 0, 1, ...
 
     The first of these that there is holds the ids: an index or a column called ``id``, ``node``, ...; an index that has
@@ -205,13 +200,13 @@ def read_features(
         path = local_path(source)
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
-            return _features_by_number(_load_numbers(path), str(path))
+            return _features_by_number(load_named_array(path, ("x", "features", "feats")), str(path))
         table, notes = read_node_table(path, known, text or TextFormat(), keep=arrays.folder is None)
         return _features_from_table(table, id_column(table.columns), notes, arrays)
     if isinstance(source, Mapping):
         return _from_mapping(source)
     if is_frame(source):
-        return _features_from_table(*_node_frame(source, "features", known), [], arrays)
+        return _features_from_table(*node_frame(source, "features", known), [], arrays)
     return _features_by_number(source, "the features")
 
 
@@ -240,7 +235,7 @@ def feature_tensor(
 def _features_from_table(table: Table, column: int | None, notes: list[str], arrays: Arrays) -> NodeValues:
     """``column`` holds the ids, if there are any."""
     others = [k for k in range(len(table.columns)) if k != column]
-    if column is not None and is_long([table.columns[k] for k in others]):
+    if column is not None and _is_long([table.columns[k] for k in others]):
         if arrays.folder is not None:
             raise DataError(
                 f"{table.origin} has sparse features (id, feature, value), which cannot be converted; use load_graph"
@@ -266,7 +261,7 @@ def _features_from_table(table: Table, column: int | None, notes: list[str], arr
     )  # fmt: skip
 
 
-def is_long(columns: Sequence[str]) -> bool:
+def _is_long(columns: Sequence[str]) -> bool:
     """Whether a table of features has a row for each number that is not 0, as its columns beside the id say."""
     return sorted(name.lower() for name in columns) == ["feature", "value"]
 
@@ -357,148 +352,15 @@ def _refuse_infinite(values: Any, where: Callable[[int], str]) -> None:
         )
 
 
-def _load_numbers(path: Path) -> Any:
-    arrays = load_arrays(path)
-    if isinstance(arrays, np.ndarray):
-        return arrays
-    if holds_matrix(arrays):
-        return load_matrix(path)
-    return named_array(path, arrays, ("x", "features", "feats"))
-
-
-_LABEL_NAMES = frozenset({"label", "labels", "y", "class", "category", "target"})
-_PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 01 and +1 are texts
-
-
-def read_labels(
-    source: Any, known: Ids | None = None, id_names: frozenset[str] = ID_NAMES, text: TextFormat | None = None
-) -> NodeValues:
-    """Classes of nodes: a file or DataFrame with an id, a label and perhaps a column ``split``; an array, or a mapping
-    by id.
-
-    ``known`` are the ids of the edges, by which a header is told from a row; ``id_names`` are names of id columns.
-    """
-    if isinstance(source, str | Path):
-        path = local_path(source)
-        check_is_file(path)
-        if path.suffix.lower() in (".npy", ".npz"):
-            return _labels_by_number(_load_labels(path), str(path))
-        table, notes = read_node_table(path, known, text or TextFormat(), _LABEL_NAMES, id_names)
-        return _labels_from_table(table, id_column(table.columns, id_names), notes)
-    if isinstance(source, Mapping):
-        keys = list(source)
-        labels = [_label(value) for value in source.values()]
-        return _noted(
-            NodeValues(
-                labels, "the labels", lambda row: f"the label of {keys[row]!r}", ids_of_objects(keys, "the labels")
-            )
-        )
-    if is_frame(source):
-        return _labels_from_table(*_node_frame(source, "labels", known), [])
-    return _labels_by_number(source, "the labels")
-
-
-def label_tensor(values: NodeValues, rows: NDArray[np.int64]) -> tuple[torch.Tensor, list[Any]]:
-    """Classes counted from 0, -1 where there is none, and the names of the classes."""
-    labels = [values.values[row] if row >= 0 else None for row in rows]
-    kinds = {type(label) for label in labels if label is not None}
-    if len(kinds) > 1:
-        labels = [None if label is None else str(label) for label in labels]
-    names = sorted({label for label in labels if label is not None})
-    if not names:
-        raise DataError(f"{values.origin}: no node has a label")
-    number = {name: k for k, name in enumerate(names)}
-    return torch.tensor([UNLABELLED if label is None else number[label] for label in labels]), names
-
-
-def _labels_from_table(table: Table, column: int | None, notes: list[str]) -> NodeValues:
-    """``column`` holds the ids, if there are any."""
-    others = [k for k in range(len(table.columns)) if k != column]
-    split = split_column([table.columns[k] for k in others])
-    parts = None if split is None else _parts(table, others.pop(split))
-    others = [k for k in others if table.columns[k].lower() in _LABEL_NAMES] or others
-    if len(others) != 1:
-        raise DataError(
-            f"{table.origin} has the columns {', '.join(table.columns)}; labels need an id and one column, called "
-            "'label' if there are more"
-        )
-    labels = [_label(value) for value in table.values(others[0])]
-    ids = None if column is None else table.ids(column)
-    notes = [*notes, *table.notes()]
-    return _noted(NodeValues(labels, str(table.origin), table.where, ids, notes=notes, parts=parts))
-
-
-def split_column(columns: Sequence[str]) -> int | None:
-    """Which of the columns beside the id has the parts of a split; labels are in another one."""
-    places = [k for k, name in enumerate(columns) if name.lower() == "split"]
-    return places[0] if places and len(columns) > 1 else None
-
-
-def _parts(table: Table, column: int) -> list[str | None]:
-    """The part that each row's node is in, None where there is a blank."""
-    words = [None if value is None else str(value).strip().lower() for value in table.values(column)]
-    for row, word in enumerate(words):
-        if word and word not in _PARTS:
-            raise DataError(
-                f"{table.where(row)}: the split {word!r} is not known; use train, val or test, or leave it blank"
-            )
-    return [_PARTS[word] if word else None for word in words]
-
-
-def _noted(labels: NodeValues) -> NodeValues:
-    """In arrays -1 is no label, as PyTorch and PyG have it; where a gap can be left, it is a class like any other."""
-    if UNLABELLED in labels.values:
-        labels.notes.append(f"the label -1 in {labels.origin} is taken for a class; leave a gap where there is none")
-    return labels
-
-
-def _labels_by_number(source: Any, origin: str) -> NodeValues:
-    array = plain_array(source, origin)
-    if sp.issparse(array):
-        array = array.toarray()
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array.reshape(-1)
-    if array.ndim != 1:
-        raise DataError(f"{origin} must be one label a node, but have shape {array.shape}")
-    labels = [None if _is_unlabelled(value) else _label(value) for value in array.tolist()]
-    return NodeValues(labels, origin, lambda row: f"{origin}, row {row}")
-
-
-def _is_unlabelled(value: Any) -> bool:
-    return isinstance(value, int | float) and value == UNLABELLED
-
-
-def _label(value: Any) -> Any:
-    """A label as an integer or a text; None where there is none."""
-    if hasattr(value, "tolist"):  # numbers of NumPy and PyTorch
-        value = value.tolist()
-    if isinstance(value, list | tuple | set | dict):
-        raise DataError(f"the label {value!r} is neither an integer nor a text; give every node one label")
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return None
-    if isinstance(value, str):
-        text = value.strip()
-        return (int(text) if _INTEGER.fullmatch(text) else text) if text else None
-    if isinstance(value, float) and not value.is_integer():
-        raise DataError(f"the label {value!r} is neither an integer nor a text; classes are counted, not measured")
-    return int(value) if isinstance(value, int | float) else str(value)
-
-
-def _load_labels(path: Path) -> Any:
-    arrays = load_arrays(path)
-    return arrays if isinstance(arrays, np.ndarray) else named_array(path, arrays, ("y", "labels"))
-
-
 def features_of(
     source: EdgeList, features: Any, text: TextFormat | None = None, arrays: Arrays | None = None
 ) -> NodeValues | None:
     """The features that were given, by a file, an object or the names of attributes, else those of the graph."""
     if features is None:
-        return None if source.features is None else _of_nodes(read_features(source.features), source, "x")
-    if source.attributes is not None and _are_names(features):
+        return None if source.features is None else of_graph(read_features(source.features), source, "x")
+    if source.attributes is not None and are_names(features):
         names = [features] if isinstance(features, str) else list(features)
-        columns = [_attribute(source, name) for name in names]
+        columns = [attribute_of(source, name) for name in names]
         nodes = [node for node in columns[0] if all(node in column for column in columns)]
         values = {
             node: [_number(column[node], name, source) for column, name in zip(columns, names, strict=True)]
@@ -510,16 +372,7 @@ def features_of(
     return read_features(features, source.ids, text, arrays)
 
 
-def labels_of(source: EdgeList, labels: Any, text: TextFormat | None = None) -> NodeValues | None:
-    """The labels that were given, else those of the graph."""
-    if labels is None:
-        return None if source.labels is None else _of_nodes(read_labels(source.labels), source, "y")
-    if source.attributes is not None and _are_names(labels):
-        return read_labels(_attribute(source, labels))
-    return read_labels(labels, source.ids, text=text)
-
-
-def _of_nodes(values: NodeValues, source: EdgeList, name: str) -> NodeValues:
+def of_graph(values: NodeValues, source: EdgeList, name: str) -> NodeValues:
     """Values that came with a graph belong to its nodes, in its order."""
     rows = num_rows(values)
     if rows != len(source.ids):
@@ -534,13 +387,13 @@ def num_rows(values: NodeValues) -> int:
     return values.values.shape[0] if hasattr(values.values, "shape") else len(values.values)
 
 
-def _are_names(given: Any) -> bool:
+def are_names(given: Any) -> bool:
     if isinstance(given, str):
         return not Path(given).suffix
     return isinstance(given, Sequence) and bool(given) and all(isinstance(name, str) for name in given)
 
 
-def _attribute(source: EdgeList, name: str) -> dict[Any, Any]:
+def attribute_of(source: EdgeList, name: str) -> dict[Any, Any]:
     assert source.attributes is not None
     values = source.attributes(name)
     if not values:

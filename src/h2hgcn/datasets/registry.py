@@ -356,22 +356,20 @@ DATASETS = {
         airport_files(),
         {"lp": "legacy"},
     ),
-    "cora": NamedDataset(
-        "citations of machine-learning papers",
-        "2,708 nodes, 5,278 edges",
-        ("lp", "nc"),
-        _loader("benchmarks", "load_planetoid", "cora"),
-        planetoid_files("cora"),
-        {"lp": "legacy", "nc": "planetoid"},
-    ),
-    "pubmed": NamedDataset(
-        "citations of papers on diabetes",
-        "19,717 nodes, 44,324 edges",
-        ("lp", "nc"),
-        _loader("benchmarks", "load_planetoid", "pubmed"),
-        planetoid_files("pubmed"),
-        {"lp": "legacy", "nc": "planetoid"},
-    ),
+    **{
+        name: NamedDataset(
+            description,
+            size,
+            ("lp", "nc"),
+            _loader("benchmarks", "load_planetoid", name),
+            planetoid_files(name),
+            {"lp": "legacy", "nc": "planetoid"},
+        )
+        for name, description, size in (
+            ("cora", "citations of machine-learning papers", "2,708 nodes, 5,278 edges"),
+            ("pubmed", "citations of papers on diabetes", "19,717 nodes, 44,324 edges"),
+        )
+    },
     **{
         f"hyperbolic-{name}": NamedDataset(
             "random graph with a hidden hierarchy, generated",
@@ -387,30 +385,21 @@ DATASETS = {
         ("gc",),
         _synthetic,
     ),
-    "dd": NamedDataset(
-        "proteins, enzymes or not (large graphs)",
-        "1,178 graphs",
-        ("gc",),
-        _loader("benchmarks", "load_tu", "dd"),
-        tu_files("dd"),
-        {"gc": "fair-comparison"},
-    ),
-    "proteins": NamedDataset(
-        "proteins, enzymes or not",
-        "1,113 graphs",
-        ("gc",),
-        _loader("benchmarks", "load_tu", "proteins"),
-        tu_files("proteins"),
-        {"gc": "fair-comparison"},
-    ),
-    "enzymes": NamedDataset(
-        "enzymes of six classes",
-        "600 graphs",
-        ("gc",),
-        _loader("benchmarks", "load_tu", "enzymes"),
-        tu_files("enzymes"),
-        {"gc": "fair-comparison"},
-    ),
+    **{
+        name: NamedDataset(
+            description,
+            f"{TU_FACTS[name].num_graphs:,} graphs",
+            ("gc",),
+            _loader("benchmarks", "load_tu", name),
+            tu_files(name),
+            {"gc": "fair-comparison"},
+        )
+        for name, description in (
+            ("dd", "proteins, enzymes or not (large graphs)"),
+            ("proteins", "proteins, enzymes or not"),
+            ("enzymes", "enzymes of six classes"),
+        )
+    },
 }
 
 

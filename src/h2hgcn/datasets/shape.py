@@ -351,9 +351,7 @@ FEWEST_SOURCES, MOST_SOURCES = 64, 1_000
 class Hyperbolicity:
     """δ over four nodes of the largest component, all of them or a sample, and the diameter of the whole graph.
 
-    ``histogram[i]`` counts the quadruples with δ = i/2. Unless ``exact``, ``delta`` is the largest seen, a lower bound,
-    and with 95 % confidence at most ``share_above`` of the quadruples exceed it (the rule of three, 3/N for N
-    quadruples; where they share nodes, N counts those that could be disjoint).
+    ``histogram[i]`` counts the quadruples with δ = i/2. Unless ``exact``, ``delta`` is the largest seen, a lower bound.
 
     ``relative`` is 2δ over the diameter, at most 1. ``relative_mean`` and ``relative_spread`` are twice the mean δ over
     the mean and over the standard deviation of the distances.
@@ -361,7 +359,6 @@ class Hyperbolicity:
 
     delta: float
     exact: bool
-    share_above: float | None
     mean: float | None
     mean_error: float | None
     histogram: tuple[int, ...]
@@ -395,7 +392,6 @@ def measure_hyperbolicity(
     return Hyperbolicity(
         delta=delta,
         exact=exact,
-        share_above=0.0 if exact else _share_above(spread, len(walks.distances), len(nodes)),
         mean=spread.mean,
         mean_error=spread.error,
         histogram=spread.histogram,
@@ -432,11 +428,6 @@ def _affordable_sources(graph: SimpleGraph, nodes: int, effort: float) -> int:
     """All nodes where the budget allows, which tells the diameter; else no more than quadruples are drawn from."""
     affordable = int(effort * TRAVERSAL_BUDGET) // max(nodes + 2 * graph.num_edges, 1)
     return nodes if affordable >= nodes else min(nodes, max(FEWEST_SOURCES, min(affordable, MOST_SOURCES)))
-
-
-def _share_above(spread: DeltaSpread, sampled: int, population: int) -> float:
-    independent = spread.quadruples if sampled == population else sampled // 4
-    return min(3 / max(independent, 1), 1.0)
 
 
 def _mean_and_deviation(distances: NDArray[np.int32]) -> tuple[float | None, float | None]:
