@@ -1,16 +1,16 @@
-"""A graph's shape in numbers, and what they say about hyperbolic geometry."""
+"""A graph's shape in numbers, as a report and as a picture."""
 
 import math
 import warnings
 from dataclasses import asdict, dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
+from h2hgcn.datasets.arrays import to_numpy
 from h2hgcn.datasets.shape import (
     Components,
     Hyperbolicity,
@@ -21,6 +21,7 @@ from h2hgcn.datasets.shape import (
     simple_graph,
 )
 from h2hgcn.datasets.splits import check_seed, split_edges
+from h2hgcn.datasets.verdict import Verdict, judge
 from h2hgcn.errors import DataError, DataWarning
 
 
@@ -146,7 +147,7 @@ def _class_labels(y: Any, num_nodes: int) -> NDArray[np.int64] | None:
     if y is None or not num_nodes:
         return None
     try:
-        given = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y)
+        given = to_numpy(y)
     except ValueError:  # lists of different lengths
         return None
     if given.dtype.kind not in "biu" or given.size != num_nodes:
@@ -155,273 +156,12 @@ def _class_labels(y: Any, num_nodes: int) -> NDArray[np.int64] | None:
     return labels if (labels >= 0).any() else None
 
 
-def evidence(
-    size: Size, degrees: Degrees, tree: TreeLikeness, homophily: LabelHomophily | None, shape: Hyperbolicity
-) -> tuple[str, ...]:
-    if not size.edges:
-        return (f"nodes: {size.nodes:,}, edges: none",)
-    return (*_shape(shape), *_component(size), *_tree(size, tree), *_degrees(degrees), *_labels(homophily))
-
-
-def _shape(shape: Hyperbolicity) -> list[str]:
-    facts = [_largest(shape)]
-    if shape.mean is not None and shape.relative_mean is not None:
-        error = f" ± {shape.mean_error:.1g}" if shape.mean_error else ""
-        facts.append(
-            f"mean δ = {shape.mean:.3g}{error} over {shape.quadruples:,} quadruples of {shape.sampled_nodes:,} nodes, "
-            f"at a mean distance of {shape.mean_distance:.3g}: twice their ratio is {shape.relative_mean:.3f} "
-            "(0 in trees, 0.2 in grids)"
-        )
-    least = "" if shape.diameter_exact else "at least "
-    facts.append(
-        f"diameter {least}{shape.diameter}; distances deviate by {shape.distance_deviation:.2g} from their mean"
-    )
-    if shape.relative_spread is not None:
-        facts.append(
-            f"twice the mean δ over that deviation is {shape.relative_spread:.2f} "
-            "(0 in trees, above 0.7 in random graphs)"
-        )
-    return facts
-
-
-def _largest(shape: Hyperbolicity) -> str:
-    sign, sample = ("=", "exact") if shape.exact else ("≥", f"in a sample of {shape.sampled_nodes:,} nodes")
-    return f"largest δ {sign} {shape.delta:g} ({sample}), 2δ/diameter = {shape.relative or 0:.2f}"
-
-
-def _component(size: Size) -> list[str]:
-    if size.components == 1:
-        return []
-    return [
-        f"δ and the distances' mean and deviation are those of the largest of {size.components:,} components, "
-        f"with {size.largest_component_share:.0%} of the nodes; the diameter is the largest of any"
-    ]
-
-
-def _tree(size: Size, tree: TreeLikeness) -> list[str]:
-    return [
-        f"independent cycles: {tree.independent_cycles:,}; "
-        f"a spanning forest holds {tree.forest_share:.0%} of the {size.edges:,} edges; bridges: {tree.bridges:,}"
-    ]
-
-
-def _degrees(degrees: Degrees) -> list[str]:
-    return [f"mean degree {degrees.mean:.3g}, largest {degrees.max:,}"]
-
-
-def _labels(homophily: LabelHomophily | None) -> list[str]:
-    if homophily is None or homophily.homophily is None:
-        return []
-    adjusted = "undefined" if homophily.adjusted is None else f"{homophily.adjusted:.2f}"
-    return [f"{homophily.homophily:.0%} of {homophily.edges:,} edges join equal labels; adjusted homophily {adjusted}"]
-
-
-Outlook = Literal["likely", "possible", "unlikely", "unknown"]
-
-# Twice the mean δ over the mean distance is 0 in trees, about 0.1 in networks with hubs, and 0.2 in all that is flat:
-# grids, cycles, points joined to the nearest. The largest δ alone would not do: it hangs on one quadruple.
-CLOSE_TO_TREE, FAR_FROM_TREE = 0.06, 0.15
-# Random graphs get under that by mere size, since their distances grow and keep their deviation. Twice the mean δ over
-# the deviation is 0.75 and more in them at any size (unless they fall apart), and 0.3 to 0.6 in networks with hubs.
-STEADY_BRANCHES, MERE_NOISE = 0.3, 0.7
-# Below two steps nearly all pairs are one or two steps apart: δ is then at most 1 and any geometry is as good.
-FEW_STEPS = 2.0
-# Where nine of ten edges lie in a spanning forest, trees hang on the cycles that spoil the distances between them.
-MOSTLY_FOREST = 0.9
-# Where at least half of the edges are bridges, most held-out links leave one of their nodes in another component.
-MOSTLY_BRIDGES = 0.5
-# A smaller fraction of held-out links at nodes without another edge hardly changes a metric.
-MANY_UNANSWERABLE = 0.1
-# A geometry of so few nodes is an accident.
-FEWEST_NODES = 20
-# A largest degree of ten times the mean is out of reach of random graphs of this many edges.
-HUB_FACTOR = 10.0
-# Adjusted homophily: citation networks lie above a half; graphs that are called heterophilous around 0.
-CLEAR_HOMOPHILY = 0.5
-LOW_HOMOPHILY = 0.1
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether hyperbolic geometry is worth a try, why, what to try first, and the measurements it rests on."""
-
-    outlook: Outlook
-    sentences: tuple[str, ...]
-    try_first: tuple[str, ...]
-    rests_on: tuple[str, ...]
-
-
-def judge(
-    size: Size,
-    degrees: Degrees,
-    tree: TreeLikeness,
-    homophily: LabelHomophily | None,
-    shape: Hyperbolicity,
-    directed: bool = False,
-    weighted: bool = False,
-    held_out: HeldOutLinks | None = None,
-    *,
-    has_features: bool = True,
-) -> Verdict:
-    outlook, why = _judge_shape(size, degrees, tree, shape)
-    bridges_only = not has_features and size.edges > 0 and tree.bridges >= MOSTLY_BRIDGES * size.edges
-    links = _links_of_bridges(size, tree, held_out) if bridges_only else _links(outlook, held_out, has_features)
-    sentences = [*why, *links, *_node_classification(outlook, homophily)]
-    if directed:
-        sentences.append("The edges have a direction, which was ignored here: distances go both ways.")
-    if weighted:
-        sentences.append("The edges have weights, which were ignored here: every edge is one step.")
-    return Verdict(
-        outlook,
-        tuple(sentences),
-        (
-            *(["h2hgcn train --task embed, instead of link prediction."] * bridges_only),
-            *_try_first(outlook, shape, features_alone=not size.edges or _labels_ignore_edges(homophily)),
-        ),
-        evidence(size, degrees, tree, homophily, shape),
-    )
-
-
-def _judge_shape(
-    size: Size, degrees: Degrees, tree: TreeLikeness, shape: Hyperbolicity
-) -> tuple[Outlook, tuple[str, ...]]:
-    if not size.edges:
-        return "unknown", ("This graph has no edges, so it has no shape that a geometry could fit.",)
-    if tree.is_forest:
-        return _judge_forest(size, degrees, shape)
-    if shape.relative_mean is None or shape.mean_distance is None or shape.sampled_nodes < FEWEST_NODES:
-        return "unknown", ("The largest component is too small to judge its shape.",)
-    if shape.mean_distance < FEW_STEPS:
-        return "unlikely", (
-            "Hyperbolic geometry is unlikely to help: distances hardly vary, as nearly all nodes "
-            f"{'' if size.components == 1 else 'of the largest component '}are one or two steps apart.",
-            *(
-                [f"That δ is only {shape.delta:g} says nothing here, as δ never exceeds half the diameter."]
-                * (shape.delta <= FEW_STEPS / 2)
-            ),
-        )
-    noise = shape.relative_spread or 0.0
-    if shape.relative_mean <= CLOSE_TO_TREE and noise <= STEADY_BRANCHES:
-        return "likely", (
-            "Hyperbolic geometry is likely to help: distances are close to those of a tree, "
-            "which hyperbolic space fits in few dimensions.",
-        )
-    if shape.relative_mean <= FAR_FROM_TREE and noise <= MERE_NOISE:
-        return "possible", (
-            "Hyperbolic geometry may help in low dimension: distances are nearer to a tree's than those of grids, "
-            "cycles and random graphs without hubs, but no tree describes them well.",
-            *(["A few hubs hold many of the edges, as in a hierarchy, which speaks for it."] * _has_hubs(degrees)),
-        )
-    if (tree.forest_share or 0) >= MOSTLY_FOREST and (degrees.max or 0) > 2:
-        return "possible", (
-            "Hyperbolic geometry may help in low dimension: most edges could be a tree's, but long cycles join the "
-            "branches, and no tree describes the distances between them.",
-        )
-    return "unlikely", (
-        "Hyperbolic geometry is unlikely to help: distances are no closer to those of a tree than in grids, cycles and "
-        "random graphs without hubs.",
-        *(["A few hubs hold many of the edges, so a try in low dimension may still be worth it."] * _has_hubs(degrees)),
-    )
-
-
-def _judge_forest(size: Size, degrees: Degrees, shape: Hyperbolicity) -> tuple[Outlook, tuple[str, ...]]:
-    what = f"This graph is a {'tree' if size.components == 1 else 'forest, a tree in every component'} (δ = 0)"
-    if (degrees.max or 0) <= 2:
-        return "unlikely", (f"{what} without branches: a line fits its paths as well as hyperbolic space does.",)
-    if shape.diameter <= 2:
-        return "unlikely", (f"{what} of at most two steps, a star: every geometry fits it.",)
-    return "likely", (
-        f"{what}, and hyperbolic geometry is likely to help: hyperbolic space fits trees with few dimensions.",
-    )
-
-
-def _has_hubs(degrees: Degrees) -> bool:
-    return bool(degrees.mean and degrees.max and degrees.max >= HUB_FACTOR * degrees.mean)
-
-
-_LINK_PREDICTION: dict[Outlook, str] = {
-    "likely": "For link prediction, expect a gain that is largest in few dimensions.",
-    "possible": "For link prediction, look for a gain in 16 dimensions or fewer; it tends to vanish with more.",
-    "unlikely": "For link prediction, expect no gain over a Euclidean model.",
-    "unknown": "For link prediction, no prediction is possible.",
-}
-
-
-def _links(outlook: Outlook, held_out: HeldOutLinks | None, has_features: bool) -> tuple[str, ...]:
-    if held_out is None or held_out.unanswerable < MANY_UNANSWERABLE * held_out.links:
-        return (_LINK_PREDICTION[outlook],)
-    only = "only features can predict those" if has_features else "without features those cannot be predicted"
-    return (_LINK_PREDICTION[outlook], f"{_unanswerable(held_out)}: {only}.")
-
-
-def _links_of_bridges(size: Size, tree: TreeLikeness, held_out: HeldOutLinks | None) -> tuple[str, ...]:
-    """For graphs without features most of whose edges are bridges."""
-    which = "All edges" if tree.bridges == size.edges else f"{tree.bridges:,} of {size.edges:,} edges"
-    return (
-        f"{which} are bridges: when a bridge is held out, only features can predict it, and there are none.",
-        *(() if held_out is None else (f"{_unanswerable(held_out)}.",)),
-        "Give features, or use h2hgcn train --task embed: it embeds all edges and measures how well distances "
-        "reconstruct them.",
-    )
-
-
-def _unanswerable(held_out: HeldOutLinks) -> str:
-    return (
-        f"{held_out.unanswerable:,} of {held_out.links:,} held-out links would end at a node with no other edge "
-        "(the test part of the default split)"
-    )
-
-
-def _labels_ignore_edges(homophily: LabelHomophily | None) -> bool:
-    return homophily is not None and homophily.adjusted is not None and homophily.adjusted < LOW_HOMOPHILY
-
-
-def _node_classification(outlook: Outlook, homophily: LabelHomophily | None) -> tuple[str, ...]:
-    if homophily is None:
-        return ()
-    if homophily.adjusted is None:
-        return ("For node classification, no prediction is possible: no edge joins nodes that are known to differ.",)
-    if _labels_ignore_edges(homophily):
-        across = "hardly follow the edges" if homophily.adjusted > -LOW_HOMOPHILY else "tend to differ across edges"
-        return (
-            f"For node classification, labels {across}: models that smooth over neighbors are not going to profit from "
-            "the graph, whatever their geometry.",
-        )
-    follow = "labels follow the edges" if homophily.adjusted >= CLEAR_HOMOPHILY else "labels follow the edges in part"
-    gain = {
-        "likely": "hyperbolic geometry may add to that in few dimensions",
-        "possible": "hyperbolic geometry may add a little in low dimension",
-        "unlikely": "a Euclidean model is as good a choice",
-        "unknown": "which geometry is best is unknown",
-    }
-    return (f"For node classification, {follow}, so a graph convolution should profit from them; {gain[outlook]}.",)
-
-
-def _try_first(outlook: Outlook, shape: Hyperbolicity, *, features_alone: bool) -> tuple[str, ...]:
-    layers = 1 if shape.diameter <= 2 else 2
-    ours = f"H2HGCN(in_features, dim={{}}, num_layers={layers})"
-    steps = {
-        "likely": (f"{ours.format(8)}; then dim=2, 4 and 16.", "A Euclidean GCN of the same dimensions and layers."),
-        "possible": (
-            f"{ours.format(16)}; then dim=64, to see whether a gain remains.",
-            "A Euclidean GCN of the same dimensions and layers.",
-        ),
-        "unlikely": (
-            f"A Euclidean GCN of dimension 64 with {layers} layer{'s' if layers > 1 else ''}.",
-            f"{ours.format(16)} against a Euclidean GCN of that size, if you want to check.",
-        ),
-        "unknown": (f"{ours.format(16)} against a Euclidean GCN of that size.",),
-    }
-    without_graph = ("A classifier of the features alone, without the graph.",) if features_alone else ()
-    return (*steps[outlook], *without_graph)
-
-
 MOST_EFFORT = 1e9
 
 
 @dataclass(frozen=True)
-class GraphReport:
-    """All measurements but ``held_out`` read the graph as undirected; ``directed`` says whether it was."""
+class Measurements:
+    """All but ``held_out`` read the graph as undirected; ``directed`` says whether it was."""
 
     size: Size
     degrees: Degrees
@@ -429,8 +169,14 @@ class GraphReport:
     held_out: HeldOutLinks | None
     homophily: LabelHomophily | None
     hyperbolicity: Hyperbolicity
-    verdict: Verdict
     directed: bool
+
+
+@dataclass(frozen=True)
+class GraphReport(Measurements):
+    """The measurements of a graph, and what they say about hyperbolic geometry."""
+
+    verdict: Verdict
     seed: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -449,33 +195,21 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
     effort = _within_reach(effort)
     simple = simple_graph(graph)
     components = connected_components(simple)
-    directed = bool(getattr(graph, "directed", False))
-    size, degrees = measure_size(simple, components), measure_degrees(simple)
-    tree = measure_tree_likeness(simple, components)
-    held_out = measure_held_out(graph) if simple.num_edges else None
-    homophily = measure_homophily(simple, getattr(graph, "y", None))
-    shape = measure_hyperbolicity(simple, components, seed=seed, effort=effort)
-    return GraphReport(
-        size=size,
-        degrees=degrees,
-        tree_likeness=tree,
-        held_out=held_out,
-        homophily=homophily,
-        hyperbolicity=shape,
-        verdict=judge(
-            size,
-            degrees,
-            tree,
-            homophily,
-            shape,
-            directed,
-            getattr(graph, "edge_weight", None) is not None,
-            held_out,
-            has_features=getattr(graph, "x", None) is not None and not getattr(graph, "structural", False),
-        ),
-        directed=directed,
-        seed=seed,
+    found = Measurements(
+        measure_size(simple, components),
+        measure_degrees(simple),
+        measure_tree_likeness(simple, components),
+        measure_held_out(graph) if simple.num_edges else None,
+        measure_homophily(simple, getattr(graph, "y", None)),
+        measure_hyperbolicity(simple, components, seed=seed, effort=effort),
+        bool(getattr(graph, "directed", False)),
     )
+    verdict = judge(
+        found,
+        weighted=getattr(graph, "edge_weight", None) is not None,
+        has_features=getattr(graph, "x", None) is not None and not getattr(graph, "structural", False),
+    )
+    return GraphReport(**vars(found), verdict=verdict, seed=seed)
 
 
 def _within_reach(effort: float) -> float:

@@ -433,7 +433,8 @@ def load_graph_by_text(
             f"{edges} is a folder; for a folder of graphs use --graphs {edges}, for one graph name its file"
         )
     chosen: Any = features
-    if features is not None and _has_attributes(edges) and not _is_named_file(features):
+    has_attributes = Path(edges).suffix.lower() in (".graphml", ".gexf")
+    if features is not None and has_attributes and not _is_named_file(features):
         chosen = features.split(",")
     return load_graph(
         Path(edges), chosen, labels, False if weights == "none" else weights, directed,
@@ -471,7 +472,3 @@ def _is_named_file(features: str) -> bool:
     return Path(features).exists() or file_kind(Path(features)) in {
         *DELIMITED_SUFFIXES, *PARQUET_SUFFIXES, ".npy", ".npz",
     }  # fmt: skip
-
-
-def _has_attributes(graph: str) -> bool:
-    return Path(graph).suffix.lower() in (".graphml", ".gexf")

@@ -430,7 +430,7 @@ def _classes(graphs: Any) -> NDArray[np.int64]:
     if y is None:
         raise DataError(f"{type(graphs).__name__} has no y; give a collection with one class a graph in its y")
     try:
-        given = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y)
+        given = to_numpy(y)
     except ValueError as error:
         raise DataError(f"y must hold one class for each of {len(graphs)} graphs ({error})") from error
     if given.size != len(graphs) or not given.size or given.dtype.kind not in "biuf":
