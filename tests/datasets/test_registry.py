@@ -60,6 +60,8 @@ def test_download(server, tmp_path):
     download(f"{server}/file", path, checksum())
     assert path.read_bytes() == CONTENT
     assert [file.name for file in path.parent.iterdir()] == ["file"]
+    (tmp_path / "plain").touch()
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode  # other users may read it, too
 
 
 @pytest.mark.parametrize(

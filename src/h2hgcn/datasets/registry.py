@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import lzma
 import os
+import shutil
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +59,6 @@ def is_writable(folder: Path) -> bool:
 
 
 _TIMEOUT_SECONDS = 30
-_CHUNK = 1 << 18
 
 # What damaged, encrypted or oddly packed members end in.
 _ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
@@ -74,13 +74,15 @@ def download(url: str, path: Path, sha256: str | None = None) -> None:
     import requests
 
     pooch.get_logger().setLevel("WARNING")
-    try:
-        with Console(stderr=True).status(f"downloading {path.name}"):
-            pooch.retrieve(
-                url, sha256, path.name, path.parent, downloader=pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS)
-            )
-    except (requests.RequestException, ValueError) as error:  # of values: another checksum
-        raise DownloadError(f"{url} could not be downloaded ({error})") from error
+    downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS)
+    with TemporaryDirectory() as folder:
+        try:
+            with Console(stderr=True).status(f"downloading {path.name}"):
+                downloaded = Path(pooch.retrieve(url, sha256, path.name, folder, downloader=downloader))
+        except (requests.RequestException, ValueError) as error:  # of values: another checksum
+            raise DownloadError(f"{url} could not be downloaded ({error})") from error
+        with downloaded.open("rb") as source, atomic_write(path) as file:
+            shutil.copyfileobj(source, file)
 
 
 def unzip(archive: Path, wanted: dict[str, Path]) -> None:
@@ -92,8 +94,7 @@ def unzip(archive: Path, wanted: dict[str, Path]) -> None:
                 if name not in members:
                     raise DownloadError(f"{archive.name} does not hold {name}, but {', '.join(sorted(members))}")
                 with opened.open(members[name]) as source, atomic_write(path) as file:
-                    while chunk := source.read(_CHUNK):
-                        file.write(chunk)
+                    shutil.copyfileobj(source, file)
     except _ZIP_FAULTS as error:
         raise DownloadError(f"{archive.name} is not a whole zip archive ({error}); try again") from error
 
