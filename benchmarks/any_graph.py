@@ -42,7 +42,7 @@ from rivals import LINK_METHODS, NEEDS_FEATURES, NODE_METHODS, PairScores, val_a
 
 import h2hgcn
 from h2hgcn.datasets import DataError, DataWarning
-from h2hgcn.datasets.graph_file import fingerprint
+from h2hgcn.datasets.on_disk import fingerprint
 from h2hgcn.tasks import TASKS
 from h2hgcn.tasks.metrics import auc, class_metrics, link_metrics
 

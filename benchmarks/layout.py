@@ -18,7 +18,7 @@ from report import parser, publish
 from torch_geometric.data import Data
 
 import h2hgcn
-from h2hgcn.datasets.hierarchy import random_taxonomy
+from h2hgcn.datasets.shape import random_taxonomy
 from h2hgcn.embeddings import layout_in_disk, project_to_disk
 from h2hgcn.embeddings.coordinates import lorentz_tensor
 from h2hgcn.embeddings.layout import faithfulness, optimized

@@ -8,7 +8,7 @@ that is nearer than its ancestors; the last column has that figure.
 
 gensim learns with 10 negatives, 10 epochs of burn-in and 50 epochs, its defaults otherwise; h2hgcn with its default
 settings. Seconds are CPU seconds of training in one thread. The generated taxonomies are ragged random trees
-(`h2hgcn.datasets.hierarchy.random_taxonomy`); `--mammals` adds the mammals of WordNet (Debian's package wordnet-base),
+(`h2hgcn.datasets.shape.random_taxonomy`); `--mammals` adds the mammals of WordNet (Debian's package wordnet-base),
 `--edges` adds files of edges from child to parent, or of a closure.
 """
 
@@ -24,7 +24,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import load_graph
-from h2hgcn.datasets.hierarchy import random_taxonomy, transitive_closure
+from h2hgcn.datasets.shape import random_taxonomy, transitive_closure
 from h2hgcn.experiments import read_experiment
 from h2hgcn.tasks.embedding import link_matrix, rank_metrics
 from h2hgcn.training import fit

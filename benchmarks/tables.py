@@ -22,7 +22,7 @@ import torch
 from rich.progress import track
 from torch_geometric.data import Data
 
-from h2hgcn.datasets import DataError, arrays, convert_graph, load_graph, tables
+from h2hgcn.datasets import DataError, convert_graph, load_graph, table_files, tables
 
 _DELIMITERS = (",", ",", ",", ";", "\t", "|", " ")
 _IDS: tuple[tuple[Any, ...], ...] = (
@@ -195,9 +195,9 @@ def compare(given: dict[str, Any], folder: Path, random: Random) -> str | None:
     if converted[1] != message:
         raise AssertionError(f"load_graph says {message!r}, convert_graph {converted[1]!r}")
     with (
-        patch.object(tables, "BLOCK_BYTES", random.randrange(10, 200)),
-        patch.object(tables, "BLOCK_ROWS", random.randrange(1, 9)),
-        patch.object(arrays, "BLOCK", random.randrange(1, 9)),
+        patch.object(table_files, "BLOCK_BYTES", random.randrange(10, 200)),
+        patch.object(table_files, "BLOCK_ROWS", random.randrange(1, 9)),
+        patch.object(tables, "BLOCK", random.randrange(1, 9)),
     ):
         batches = outcome(lambda: load_graph(convert_graph(**given, out=folder / "batches")))
     if (batches[1] is None) != (message is None):

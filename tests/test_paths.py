@@ -1,12 +1,14 @@
 """A reader who follows one call crosses few files."""
 
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 from runs import small_data
 
 import h2hgcn
+from h2hgcn.datasets.loading import load_graph
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import TrainingSettings, build_optimizer
@@ -43,6 +45,16 @@ def test_a_training_step_of_links():
     step()  # adjacencies and features are prepared, loops are compiled
     crossed = files_crossed(step)
     assert len(crossed) <= 17, " ".join(sorted(crossed))
+
+
+def test_a_csv_file_becomes_a_graph(tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target,weight\nann,bob,1\nbob,eve,2\n")
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        crossed = files_crossed(lambda: found.append(load_graph(tmp_path / "edges.csv")))
+    assert found[0].num_edges == 4
+    assert len(crossed) <= 5, " ".join(sorted(crossed))
 
 
 def test_the_package_stays_readable():

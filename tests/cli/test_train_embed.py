@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from h2hgcn.datasets.hierarchy import random_taxonomy
+from h2hgcn.datasets.shape import random_taxonomy
 
 FAST = ("--epochs", 20, "--set", "training.eval_every=10", "--dim", 4)
 

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from h2hgcn.datasets import load_graph
 from h2hgcn.datasets.disease import generate_disease
-from h2hgcn.datasets.graph_file import fingerprint, is_graph, load_saved_graph, save_graph
+from h2hgcn.datasets.on_disk import fingerprint, is_graph, load_saved_graph, save_graph
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import write_tensors
 

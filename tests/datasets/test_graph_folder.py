@@ -12,7 +12,7 @@ from torch_geometric.data import Data, Dataset
 from torch_geometric.io import read_tu_data
 
 from h2hgcn.datasets import DataError, DataWarning, load_graph, load_graphs, split_graphs
-from h2hgcn.datasets.graph_file import fingerprint
+from h2hgcn.datasets.on_disk import fingerprint
 from h2hgcn.tasks import GraphClassification
 from h2hgcn.training import TrainingSettings, fit
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2hgcn.datasets import DataError
-from h2hgcn.datasets import hierarchy as module
-from h2hgcn.datasets.hierarchy import random_taxonomy, transitive_closure
+from h2hgcn.datasets import shape as module
+from h2hgcn.datasets.shape import random_taxonomy, transitive_closure
 
 
 def index(pairs):

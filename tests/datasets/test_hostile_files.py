@@ -5,18 +5,23 @@ import json
 import os
 import subprocess
 import sys
+import time
 from datetime import datetime
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
 
 from h2hgcn.datasets import DataError, convert_graph, load_graph
-from h2hgcn.datasets.arrays import Arrays
+from h2hgcn.datasets.formats import edges_from_market
+from h2hgcn.datasets.tables import Arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2hgcn.datasets.DataWarning")
 
@@ -62,6 +67,46 @@ def test_matrix_market_files_hold_what_scipy_wrote(tmp_path, form, symmetry):
     assert read.edge_index.tolist() == expected.edge_index.tolist()
     assert read.edge_weight.tolist() == expected.edge_weight.tolist()
     assert read.directed == expected.directed
+
+
+UNTIDY = {
+    "blanks": " 1\t2   0.5 \n\n  2 3 1e0\n",
+    "comments": "% between\n1 2 .5\n  % again\n2 3 1.\n",
+    "signs": "1 2 +0.5\n2 3 +1\n",
+    "line ends": "1 2 0.5\r\n2 3 1\r\n",
+    "no end": "1 2 5e-1\n2 3 1",
+}
+
+
+@pytest.mark.parametrize("entries", UNTIDY.values(), ids=UNTIDY.keys())
+def test_untidy_matrix_market_files(tmp_path, entries):
+    (tmp_path / "a.mtx").write_text(f"{HEADER}coordinate real general\n% a comment\n\n3 3 2\n{entries}", newline="")
+    graph = load_graph(tmp_path / "a.mtx")
+    assert graph.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert graph.edge_weight.tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    "entry", ["0x1 2 1", '"1" 2 1', "1 2 1_0", "1 2 0x1p3", "1 2 1,5", "1.0 2 1", "1 2", "0 1 1", "-1 2 1"]
+)
+def test_entries_that_are_no_numbers_name_their_line(tmp_path, entry):
+    (tmp_path / "a.mtx").write_text(f"{HEADER}coordinate real general\n3 3 3\n1 2 1\n{entry}\n2 3 1\n")
+    with pytest.raises(DataError, match=r"a\.mtx, line 4: "):
+        load_graph(tmp_path / "a.mtx")
+
+
+def test_a_large_matrix_market_file_is_read_fast(tmp_path):
+    random = np.random.default_rng(0)
+    ends, values = random.integers(1, 100_001, (1_000_000, 2)), random.random(1_000_000)
+    lines = [f"{a} {b} {value:.6f}" for (a, b), value in zip(ends.tolist(), values.tolist(), strict=True)]
+    header = f"{HEADER}coordinate real general\n100000 100000 {len(lines)}\n"
+    (tmp_path / "a.mtx").write_text(header + "\n".join(lines))
+    start = time.process_time()
+    edges = edges_from_market(tmp_path / "a.mtx", True)
+    assert time.process_time() - start < 8  # 1.5 s where nothing else runs
+    expected = sp.coo_array((values.round(6), (ends.T - 1)), shape=(100_000, 100_000)).tocsr()
+    found = sp.coo_array((edges.weights, (edges.source, edges.target)), shape=expected.shape).tocsr()
+    assert abs(found - expected).max() < 1e-9
 
 
 def write_edges(folder: Path) -> Path:
@@ -137,6 +182,24 @@ def test_limits_can_be_raised(tmp_path, monkeypatch):
     monkeypatch.setenv("H2HGCN_LIMITS", "many")
     with pytest.raises(DataError, match="'many' is not a number"):
         load_graph(path)
+
+
+MANY = 1_100_000  # nodes without an edge, more than a file may claim
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda: Data(edge_index=torch.tensor([[0], [1]]), num_nodes=MANY),
+        lambda: sp.coo_array(([1.0], ([0], [1])), shape=(MANY, MANY)),
+        lambda: nx.empty_graph(MANY),
+        lambda: pa.table({"source": np.arange(MANY), "target": np.arange(MANY)}),
+    ],
+    ids=["PyG", "SciPy", "networkx", "Arrow"],
+)
+def test_objects_in_memory_have_no_limits(monkeypatch, source):
+    monkeypatch.setenv("H2HGCN_LIMITS", "0.001")
+    assert load_graph(source()).num_nodes == MANY
 
 
 def converted(folder: Path) -> Path:

@@ -9,9 +9,10 @@ import pytest
 import torch
 from runs import SMALL, same_weights
 
-from h2hgcn.datasets import DataError, arrays, convert_graph, load_graph
-from h2hgcn.datasets import tables as reader
-from h2hgcn.datasets.graph_file import fingerprint, load_saved_graph, save_graph
+from h2hgcn.datasets import DataError, convert_graph, load_graph
+from h2hgcn.datasets import table_files as reader
+from h2hgcn.datasets import tables as batches
+from h2hgcn.datasets.on_disk import fingerprint, load_saved_graph, save_graph
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.tasks import base as scaling
 from h2hgcn.tasks.base import FeatureScaling, ScaledFeatures
@@ -72,7 +73,7 @@ def test_a_converted_graph_is_the_graph_of_its_files(tmp_path, monkeypatch, text
 @pytest.mark.parametrize("directed", [False, True])
 def test_weights_are_those_of_the_files(tmp_path, monkeypatch, directed):
     monkeypatch.setattr(reader, "BLOCK_BYTES", 200)
-    monkeypatch.setattr(arrays, "BLOCK", 30)
+    monkeypatch.setattr(batches, "BLOCK", 30)
     edges = tables(tmp_path, weighted=True)["edges"]
     found = load_graph(convert_graph(edges, tmp_path / "big", directed=directed))
     with warnings.catch_warnings():

@@ -3,7 +3,7 @@ import pytest
 import torch
 from samples import random_points
 
-from h2hgcn.datasets.hierarchy import random_taxonomy
+from h2hgcn.datasets.shape import random_taxonomy
 from h2hgcn.embeddings import layout, layout_in_disk, plot_disk, project_to_disk
 from h2hgcn.geometry import lorentz
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 import h2hgcn
-from h2hgcn.datasets.graph_file import fingerprint
+from h2hgcn.datasets.on_disk import fingerprint
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments import read_experiment
 from h2hgcn.experiments import train as module

@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 from h2hgcn.datasets import DataError
-from h2hgcn.datasets.hierarchy import random_taxonomy, transitive_closure
+from h2hgcn.datasets.shape import random_taxonomy, transitive_closure
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN, ShallowEuclidean, ShallowHyperbolic
 from h2hgcn.tasks import Embedding

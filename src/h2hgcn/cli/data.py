@@ -124,8 +124,7 @@ def _rows(report: "GraphReport") -> list[tuple[str, str]]:
         ("components", f"{size.components:,}, the largest with {_percent(size.largest_component_share)} of the nodes"),
         ("isolated nodes", f"{size.isolated_nodes:,}"),
         ("degree", f"mean {_number(degrees.mean)}, median {_number(degrees.median)}, largest {_number(degrees.max)}"),
-        ("degree tail", _tail(report)),
-        ("clustering", _clustering(report)),
+        ("hubs", f"1 % of the nodes hold {_percent(degrees.top_share)} of the edge ends"),
         (
             "cycles",
             f"{tree.independent_cycles:,} independent; {_percent(tree.forest_share)} of the edges make a forest",
@@ -141,20 +140,6 @@ def _rows(report: "GraphReport") -> list[tuple[str, str]]:
         rows.append(("labels", f"{homophily.classes} classes on {homophily.labelled_nodes:,} nodes"))
         rows.append(("homophily", f"{share} of the edges join equal labels; adjusted for chance {adjusted}"))
     return rows
-
-
-def _tail(report: "GraphReport") -> str:
-    degrees = report.degrees
-    held = f"1 % of the nodes hold {_percent(degrees.top_share)} of the edge ends"
-    if degrees.tail is None or not degrees.tail.is_convincing(degrees.max or 0):
-        return f"no power law; {held}"
-    return f"power law with exponent {degrees.tail.exponent:.2f} from degree {degrees.tail.first_degree} on; {held}"
-
-
-def _clustering(report: "GraphReport") -> str:
-    clustering = report.clustering
-    sampled = " (sampled)" if clustering.sampled else ""
-    return f"mean {_number(clustering.average)}, transitivity {_number(clustering.transitivity)}{sampled}"
 
 
 def _delta(report: "GraphReport") -> str:

@@ -96,7 +96,7 @@ def _nodes(run: "Run", file: Path | None, other: Any) -> Columns:
 
 
 def _graphs(run: "Run", file: Path | None, other: Any) -> Columns:
-    from h2hgcn.datasets.graph_file import is_graph
+    from h2hgcn.datasets.on_disk import is_graph
     from h2hgcn.training.artifacts import ids_of
 
     if is_graph(other):
@@ -253,7 +253,7 @@ def _read_ids(path: Path, known: Any, what: str) -> list[Any]:
 
 def _read(path: Path, known: Any, names: frozenset[str]) -> Any:
     from h2hgcn.datasets.nodes import read_node_table
-    from h2hgcn.datasets.tables import TextFormat
+    from h2hgcn.datasets.table_files import TextFormat
 
     table, notes = read_node_table(path, known, TextFormat(), names)
     if names.isdisjoint(name.lower() for name in table.columns):

@@ -70,7 +70,7 @@ def open_run(
 
 def _collection(run: "Run", path: Path, root: Path | None, moved: Given) -> Any:
     """The collection that the run was trained on; ``moved`` has its folder and labels, if they were moved."""
-    from h2hgcn.datasets.graph_file import fingerprint
+    from h2hgcn.datasets.on_disk import fingerprint
     from h2hgcn.experiments.config import GraphChoice, open_graph
 
     if not run.task.of_collections:
@@ -231,7 +231,7 @@ def embed(
 
 def _is_large(opened: "Run", other: Any, out: Path) -> bool:
     """Whether points are written block by block: those of converted graphs, if the format allows it."""
-    from h2hgcn.datasets.graph_file import FOLDER
+    from h2hgcn.datasets.on_disk import FOLDER
     from h2hgcn.embeddings.files import STREAMED
 
     if opened.task.of_collections:

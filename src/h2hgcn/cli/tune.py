@@ -116,7 +116,7 @@ def tune(
     Example: h2hgcn tune --trials 2 --epochs 5 --jobs 1
     """
     with starting():
-        from h2hgcn.datasets.graph_file import fingerprint
+        from h2hgcn.datasets.on_disk import fingerprint
         from h2hgcn.experiments.config import open_graph, read_experiment, read_layer, sections_of
         from h2hgcn.experiments.spaces import search_space
         from h2hgcn.experiments.tune import Tuning, check_place, check_space, open_study, without_idle

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from h2hgcn.datasets.graph_folder import load_graphs
     from h2hgcn.datasets.inspect import GraphReport, inspect_graph
     from h2hgcn.datasets.loading import convert_graph, load_graph
+    from h2hgcn.datasets.nodes import task_features
     from h2hgcn.datasets.registry import DATASETS, load_dataset
     from h2hgcn.datasets.splits import (
         EdgeSplit,
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
         split_graphs,
         split_nodes,
     )
-    from h2hgcn.datasets.structural import task_features
 
 __all__ = [
     "DATASETS",
@@ -48,6 +48,7 @@ _HOMES = {
     "h2hgcn.datasets.graph_folder": ("load_graphs",),
     "h2hgcn.datasets.inspect": ("GraphReport", "inspect_graph"),
     "h2hgcn.datasets.loading": ("convert_graph", "load_graph"),
+    "h2hgcn.datasets.nodes": ("task_features",),
     "h2hgcn.datasets.registry": ("DATASETS", "load_dataset"),
     "h2hgcn.datasets.splits": (
         "EdgeSplit",
@@ -58,7 +59,6 @@ _HOMES = {
         "split_graphs",
         "split_nodes",
     ),
-    "h2hgcn.datasets.structural": ("task_features",),
 }
 __getattr__ = lazy_names(__name__, _HOMES)
 

@@ -1,9 +1,8 @@
 """Arrays, sparse matrices, edges and node ids, checked before anything is computed with them."""
 
-import os
 import zipfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from numbers import Integral
 from pathlib import Path
@@ -15,62 +14,20 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from h2hgcn.datasets.tables import Ids, check_limit, check_unpacked, text_array
+from h2hgcn.datasets.table_files import check_unpacked
+from h2hgcn.datasets.tables import Ids, text_array
 from h2hgcn.errors import DataError
 
 UNLABELLED = -1  # the class of a node that has no label
 MASKS = ("train_mask", "val_mask", "test_mask")
-RANGE = "what single precision holds (1.4e-45 to 3.4e38)"
 
-# Rows that are worked on together, so that arrays may be larger than memory.
-BLOCK = 1 << 22
+# Of an unknown id: ids that are looked at together, those that are compared letter by letter, and how similar to be.
+_IDS_AT_ONCE = 1 << 16
+_COMPARED = 100
+_SIMILAR = 0.6
 
-
-class Arrays:
-    """Where the large arrays of a graph are: in memory, or as files of a folder that are mapped into memory."""
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder
-
-    def empty(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """An array to be filled; in a folder, ``NAME.npy``."""
-        if self.folder is None or 0 in shape:  # nothing can be mapped of an empty file
-            return np.empty(shape, dtype)
-        array = np.lib.format.open_memmap(self.folder / f"{name}.npy", "w+", dtype, shape)
-        if hasattr(os, "posix_fallocate"):  # writing to a mapped file on a full disk ends the process, this raises
-            with (self.folder / f"{name}.npy").open("r+b") as file:
-                os.posix_fallocate(file.fileno(), 0, array.offset + array.nbytes)
-        return array
-
-    def join(self, name: str, parts: Iterator[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
-        """Several arrays whose rows come together in parts, of which there is at least one; scratch of a folder."""
-        if self.folder is None:
-            return [column[0] if len(column) == 1 else np.concatenate(column) for column in zip(*parts, strict=True)]
-        files = [(self.folder / f"{name}-{k}.scratch").open("wb") for k in range(4)]
-        try:
-            for part in parts:
-                for array, file in zip(part, files, strict=False):
-                    array.tofile(file)
-        finally:
-            for file in files:
-                file.close()
-        return [
-            np.memmap(file.name, array.dtype, "r+").reshape(-1, *array.shape[1:])
-            if Path(file.name).stat().st_size
-            else np.empty((0, *array.shape[1:]), array.dtype)
-            for file, array in zip(files, part, strict=False)
-        ]
-
-
-def blocks_of(length: int) -> Iterator[slice]:
-    """Slices that together make up ``length`` rows; at least one."""
-    return (slice(first, min(first + BLOCK, length)) for first in range(0, max(length, 1), BLOCK))
-
-
-def single(values: Any) -> Any:
-    """An array or SciPy matrix in single precision; what is too large becomes infinite, to be found by its checker."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(np.float32, copy=False)
+# Unknown ids that a message names.
+_NAMED = 3
 
 
 def load_arrays(path: Path) -> Any:
@@ -97,6 +54,19 @@ def to_numpy(values: Any) -> NDArray[Any]:
         values = values.detach().cpu()
         return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
     return np.asarray(values)
+
+
+def load_named_array(path: Path, names: Sequence[str]) -> Any:
+    """The array of a .npy file, the matrix of a SciPy file, or of a .npz file the array that has one of these names."""
+    arrays = load_arrays(path)
+    if isinstance(arrays, np.ndarray):
+        return arrays
+    if holds_matrix(arrays):
+        return load_matrix(path)
+    name = next((name for name in names if name in arrays), None) or (next(iter(arrays)) if len(arrays) == 1 else None)
+    if name is None:
+        raise DataError(f"{path} holds the arrays {', '.join(arrays)}; call one of them {names[0]!r}")
+    return arrays[name]
 
 
 _CSR_MEMBERS = {"indptr", "indices", "data", "shape"}
@@ -138,6 +108,30 @@ def _check_indices(matrix: Any) -> None:
         type(matrix)((matrix.data, matrix.coords), shape=matrix.shape)
 
 
+def plain_array(source: Any, origin: str) -> Any:
+    """A NumPy array, or, of a sparse matrix or tensor, a SciPy matrix."""
+    if sp.issparse(source):
+        return whole_matrix(source, origin)
+    if isinstance(source, torch.Tensor):
+        return _from_tensor(source.detach().cpu())
+    try:
+        return np.asarray(source)
+    except (TypeError, ValueError, RuntimeError):
+        raise DataError(
+            f"{origin} are no rows of equal length; pass an array or a tensor with as much for every node"
+        ) from None
+
+
+def _from_tensor(tensor: torch.Tensor) -> Any:
+    if tensor.layout == torch.strided:
+        return to_numpy(tensor)
+    entries = tensor.to_sparse_coo().coalesce()
+    if entries.sparse_dim() != 2 or entries.dense_dim():
+        return to_numpy(entries.to_dense())
+    values = to_numpy(entries.values())
+    return sp.coo_array((values, tuple(entries.indices().numpy())), shape=tuple(entries.shape))
+
+
 def edge_ends(graph: Any) -> NDArray[np.int64]:
     """The two ends of every edge, ``(2, edges)``."""
     edge_index = torch.as_tensor(graph.edge_index).detach().cpu()
@@ -169,19 +163,6 @@ def edge_weights(graph: Any) -> NDArray[np.float32] | None:
     if not bool(weights.float().isfinite().all()):
         raise DataError("edge_weight holds numbers that are not finite in float32; fix or drop them")
     return weights.float().numpy()
-
-
-# Every node takes memory, with edges or without, so that a declared size beyond both is refused.
-_MANY_NODES = 1_000_000
-_MOST_NODES_PER_EDGE = 100
-
-# Of an unknown id: ids that are looked at together, those that are compared letter by letter, and how similar to be.
-_IDS_AT_ONCE = 1 << 16
-_COMPARED = 100
-_SIMILAR = 0.6
-
-# Unknown ids that a message names.
-_NAMED = 3
 
 
 def ids_of_array(array: Ids, origin: str) -> Ids:
@@ -239,11 +220,12 @@ def integers_in(texts: Ids) -> Ids | None:
     return numbers if np.array_equal(numbers.astype(np.str_), texts) else None
 
 
-def numbered_ids(count: int, num_edges: int, origin: str) -> Ids:
+def numbered_ids(count: int, origin: str) -> Ids:
     """The ids 0, 1, 2, ... of nodes that have none."""
-    limit = max(_MANY_NODES, _MOST_NODES_PER_EDGE * num_edges)
-    check_limit(count, limit, f"{origin} claims too many nodes for {num_edges} edges")
-    return np.arange(count)
+    try:
+        return np.arange(count)
+    except (MemoryError, ValueError, OverflowError):
+        raise DataError(f"{origin} has {count:,} nodes, which do not fit into memory; fix its size") from None
 
 
 def unknown_nodes(names: Sequence[Any], ids: Ids, what: str = "node") -> str:
@@ -306,27 +288,3 @@ def _integer_of(text: str) -> int | None:
         return int(float(text)) if float(text).is_integer() else None
     except (ValueError, OverflowError):
         return None
-
-
-def plain_array(source: Any, origin: str) -> Any:
-    """A NumPy array, or, of a sparse matrix or tensor, a SciPy matrix."""
-    if sp.issparse(source):
-        return whole_matrix(source, origin)
-    if isinstance(source, torch.Tensor):
-        return _from_tensor(source.detach().cpu())
-    try:
-        return np.asarray(source)
-    except (TypeError, ValueError, RuntimeError):
-        raise DataError(
-            f"{origin} are no rows of equal length; pass an array or a tensor with as much for every node"
-        ) from None
-
-
-def _from_tensor(tensor: torch.Tensor) -> Any:
-    if tensor.layout == torch.strided:
-        return to_numpy(tensor)
-    entries = tensor.to_sparse_coo().coalesce()
-    if entries.sparse_dim() != 2 or entries.dense_dim():
-        return to_numpy(entries.to_dense())
-    values = to_numpy(entries.values())
-    return sp.coo_array((values, tuple(entries.indices().numpy())), shape=tuple(entries.shape))

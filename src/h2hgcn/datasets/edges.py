@@ -1,63 +1,53 @@
-"""The edges of a user's graph, from the files and objects they come in."""
+"""The edges of a user's graph, from a table or an object in memory."""
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from xml.parsers import expat
 
 import networkx as nx
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data, Dataset
-from torch_geometric.data.data import BaseData
 from torch_geometric.utils import is_undirected
 
 from h2hgcn.datasets.arrays import (
     MASKS,
-    RANGE,
-    Arrays,
     are_integers,
-    blocks_of,
     given_ids,
-    holds_matrix,
     ids_of_array,
     ids_of_integers,
     ids_of_objects,
-    integers_in,
-    load_arrays,
-    load_matrix,
     numbered_ids,
-    single,
     text_ids,
     to_numpy,
     whole_matrix,
 )
-from h2hgcn.datasets.frames import edge_frame, is_frame
+from h2hgcn.datasets.table_files import TextFormat, open_table
 from h2hgcn.datasets.tables import (
-    BLOCK_BYTES,
-    EDGE_COLUMN_NAMES,
     SOURCE_NAMES,
     TARGET_NAMES,
+    Arrays,
     Codes,
     DistinctIds,
     Ids,
     Table,
-    TextFormat,
-    check_is_file,
-    check_unpacked,
+    arrow_of,
+    blocks_of,
     end_columns,
-    file_kind,
-    local_path,
-    open_bytes,
-    open_table,
+    frame_table,
+    is_numbered,
+    is_pandas,
+    is_text,
     shown,
-    text_blocks,
+    single,
 )
 from h2hgcn.errors import DataError
+
+RANGE = "what single precision holds (1.4e-45 to 3.4e38)"
 
 
 @dataclass
@@ -92,49 +82,50 @@ _BY_CHANCE = 0.05
 
 
 def edges_from_table(
-    table: Table,
-    weights: str | bool | None,
-    columns: tuple[str, str] | None,
-    header: bool | None = None,
-    arrays: Arrays | None = None,
+    table: Table, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays
 ) -> EdgeList:
     """The edges of a table, whose columns are named, known by their names, or the first ones."""
-    arrays = arrays or Arrays()
     if len(table.columns) < 2:
         raise DataError(f"{table.where(0)}: one column, but an edge needs two nodes; delimit them by a comma or a tab")
-    notes = []
-    if columns is None:
-        source, target = end_columns(table.columns)
-        if (source, target) != (0, 1) or (table.has_header and not _is_named_edge(table.columns)):
-            notes.append(f"edges go from column {table.columns[source]!r} to column {table.columns[target]!r}")
-    else:
-        source, target = (table.column_number(name) for name in columns)
-    distinct = table.distinct_ids([source, target])
+    ends = end_columns(table.columns) if columns is None else tuple(table.column_number(name) for name in columns)
+    distinct = table.distinct_ids(ends)
     if columns is None and table.has_header and table.header_guessed:
-        _refuse_doubtful_header(table, distinct.ids, (source, target))
-    if header is False:
-        _refuse_forgotten_header(table, (source, target), distinct.ids)
-    weight = _weight_column(table, weights, {source, target})
-    ends = [source, target]
-    joined = arrays.join("edges", _edge_batches(table, ends, weight, distinct))
+        _refuse_doubtful_header(table, distinct.ids, ends)
+    if text.header is False:
+        _refuse_forgotten_header(table, ends, distinct.ids)
+    weight = _weight_column(table, weights, set(ends))
+    source, target, *values = arrays.join("edges", _edge_batches(table, ends, weight, distinct))
     may_have_header = not table.has_header and table.header_guessed and distinct.ids.dtype.kind == "U"
-    if columns is None and may_have_header and _is_lone(distinct.ids, joined[0], joined[1]):
-        found = edges_from_table(table.with_header(True), weights, columns, None, arrays)
+    if columns is None and may_have_header and _is_lone(distinct.ids, source, target):
+        text = replace(text, header=True)
+        table = open_table(Path(table.origin), text, keep=arrays.folder is None)
+        found = edges_from_table(table, weights, columns, text, arrays)
         found.notes.insert(0, "the first line is taken for a header; pass header=False (--no-header) if it is an edge")
         return found
+    notes = _column_notes(table, ends, weight, weights, columns)
+    if may_have_header:
+        notes.append("the first line is taken for an edge, not for a header; pass header=True (--header) if it is one")
+    return EdgeList(
+        distinct.ids, source, target, table.where, str(table.origin), values[0] if values else None,
+        notes=[*notes, *table.notes()],
+    )  # fmt: skip
+
+
+def _column_notes(
+    table: Table, ends: Sequence[int], weight: int | None, weights: str | bool | None, columns: Any
+) -> list[str]:
+    """What was assumed of the columns, and which are not used."""
+    notes = []
+    if columns is None and (tuple(ends) != (0, 1) or (table.has_header and not _is_named_edge(table.columns))):
+        notes.append(f"edges go from column {table.columns[ends[0]]!r} to column {table.columns[ends[1]]!r}")
     if weight is not None and not isinstance(weights, str):
         notes.append(f"{table.called(weight)} is taken for edge weights")
-    unused = [k for k in range(len(table.columns)) if k not in (source, target, weight)]
+    unused = [k for k in range(len(table.columns)) if k not in (*ends, weight)]
     if unused and weights is None:
         names = ", ".join(table.called(k) for k in unused[:_SHOWN_COLUMNS])
         more = f" and {len(unused) - _SHOWN_COLUMNS} more" if len(unused) > _SHOWN_COLUMNS else ""
         notes.append(f"not used: {names}{more}; name one as weights if it holds them")
-    if may_have_header:
-        notes.append("the first line is taken for an edge, not for a header; pass header=True (--header) if it is one")
-    return EdgeList(
-        distinct.ids, joined[0], joined[1], table.where, str(table.origin), None if weight is None else joined[2],
-        notes=[*notes, *table.comment_note()],
-    )  # fmt: skip
+    return notes
 
 
 def _edge_batches(
@@ -170,7 +161,7 @@ def _is_lone(ids: Ids, source: Codes, target: Codes) -> bool:
     return lone / (len(source) + 1) <= _BY_CHANCE
 
 
-def _refuse_doubtful_header(table: Table, ids: Ids, ends: tuple[int, int]) -> None:
+def _refuse_doubtful_header(table: Table, ids: Ids, ends: Sequence[int]) -> None:
     """A header that was found by its words alone, of which some are nodes as well."""
     doubtful = [table.columns[k] for k in ends if table.columns[k] in ids] if ids.dtype.kind == "U" else []
     if doubtful:
@@ -180,7 +171,7 @@ def _refuse_doubtful_header(table: Table, ids: Ids, ends: tuple[int, int]) -> No
         )
 
 
-def _refuse_forgotten_header(table: Table, ends: tuple[int, int], ids: Ids) -> None:
+def _refuse_forgotten_header(table: Table, ends: Sequence[int], ids: Ids) -> None:
     """Ids that are integers but for the first row: a header that was not expected."""
     if ids.dtype.kind == "i":
         return
@@ -217,8 +208,38 @@ def _weight_column(table: Table, weights: str | bool | None, used: set[int]) -> 
     return None
 
 
-def real_weights(weights: Any, origin: str) -> NDArray[np.float64]:
-    """Weights as an array of numbers, one for each edge."""
+def edges_from_frame(source: Any, weights: str | bool | None, columns: tuple[str, str] | None) -> EdgeList:
+    """The edges of a DataFrame. Without ``columns``, two of its columns must be able to hold node ids."""
+    origin = f"the {type(source).__name__}"
+    table = arrow_of(source, origin)
+    names = table.column_names
+    if columns is None and (len(names) < 2 or not all(_may_hold_ids(table.column(k)) for k in end_columns(names))):
+        kinds = ", ".join(f"{field.name} ({_kind(field.type)})" for field in table.schema)
+        in_index = is_pandas(source) and not is_numbered(source.index)
+        raise DataError(
+            f"{origin} has the columns {kinds or '(none)'}; an edge needs two columns of node ids (integers or "
+            f"texts): name them with columns=(source, target){', after df.reset_index()' if in_index else ''}"
+        )
+    if not table.num_rows:
+        raise DataError(f"{origin} has no rows; pass at least one edge")
+    return edges_from_table(frame_table(table, origin), weights, columns, TextFormat(), Arrays())
+
+
+def _may_hold_ids(values: pa.ChunkedArray) -> bool:
+    """Whether these are integers or texts, or whole numbers in their place."""
+    if not pa.types.is_floating(values.type):
+        return bool(pa.types.is_integer(values.type)) or is_text(values.type) or pa.types.is_dictionary(values.type)
+    return pc.all(pc.equal(pc.floor(values), values)).as_py() is not False
+
+
+def _kind(kind: pa.DataType) -> str:
+    if is_text(kind):
+        return "texts"
+    return "integers" if pa.types.is_integer(kind) else "numbers" if pa.types.is_floating(kind) else str(kind)
+
+
+def real_weights(weights: Any, count: int, origin: str) -> NDArray[np.float64]:
+    """Weights as an array of numbers, one for each of ``count`` edges."""
     try:
         array = to_numpy(weights)
         array = array if array.dtype.kind == "c" else array.astype(np.float64)
@@ -230,6 +251,8 @@ def real_weights(weights: Any, origin: str) -> NDArray[np.float64]:
         array = array[:, 0]
     if array.ndim != 1:
         raise DataError(f"{origin}: the weights have shape {array.shape}, but weights are one each")
+    if len(array) != count:
+        raise DataError(f"{origin}: {len(array)} weights for {count} edges")
     return array
 
 
@@ -245,15 +268,6 @@ def checked_weights(weights: NDArray[Any], where: Callable[[int], str]) -> NDArr
             row = int(bad.argmax())
             raise DataError(f"{where(row)}: the weight {weights[row]} {problem}")
     return kept
-
-
-def single_precision_weights(edges: EdgeList) -> NDArray[np.float32] | None:
-    """The weights as the graph keeps them, checked."""
-    if edges.weights is None:
-        return None
-    if len(edges.weights) != len(edges.source):
-        raise DataError(f"{edges.origin}: {len(edges.weights)} weights for {len(edges.source)} edges")
-    return checked_weights(edges.weights, edges.where)
 
 
 def edges_from_pairs(pairs: Any, origin: str = "the edges", with_weights: bool = True) -> EdgeList:
@@ -295,7 +309,7 @@ def _from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeList:
     nodes = [node for pair in pairs for node in pair[:2]]
     edges = _encoded(_ids_of_list(nodes, origin).reshape(-1, 2), origin, "row")
     if with_weights and lengths == {3}:
-        edges.weights = real_weights([pair[2] for pair in pairs], origin)
+        edges.weights = real_weights([pair[2] for pair in pairs], len(pairs), origin)
     if _may_be_edge_index(pairs):
         edges.notes.append(
             f"the two lists are taken for two edges, {pairs[0]} and {pairs[1]}; an edge_index (2 × k) goes in as a "
@@ -343,7 +357,7 @@ def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str
             raise DataError(
                 f"{edges.where(row)}: no {key!r}, which other edges have; give it one, or pass weights=False"
             )
-        edges.weights = real_weights(given, origin)
+        edges.weights = real_weights(given, len(pairs), origin)
         if not isinstance(weights, str):
             edges.notes.append(f"the edge attribute {key!r} is taken for edge weights")
     elif isinstance(weights, str):
@@ -359,12 +373,11 @@ def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> E
         raise DataError(f"{origin} has shape {matrix.shape}, but an adjacency matrix is square")
     if isinstance(weights, str):
         raise DataError(f"{origin} has no column {weights!r}; its values are the weights (weights=True or False)")
-    ids = numbered_ids(matrix.shape[0], matrix.nnz, origin)
     compressed = sp.csr_array(whole_matrix(matrix, origin), copy=True)  # its owner keeps the zeros
     compressed.eliminate_zeros()
     coo = compressed.tocoo()
     edges = EdgeList(
-        ids, coo.row.astype(np.int64), coo.col.astype(np.int64),
+        numbered_ids(matrix.shape[0], origin), coo.row.astype(np.int64), coo.col.astype(np.int64),
         lambda row: f"{origin}, entry ({coo.row[row]}, {coo.col[row]})", origin,
         directed=bool((compressed != compressed.T).nnz), all_nodes=True,
     )  # fmt: skip
@@ -378,14 +391,15 @@ def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> E
 def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
     origin = "the PyG graph"
     index = _edge_index(data, origin)
-    ids = _pyg_ids(data, index.shape[1], origin)
+    given, count = getattr(data, "node_ids", None), num_nodes_of(data)
+    ids = numbered_ids(count, origin) if given is None else given_ids(given, count, f"{origin}, node_ids")
     if index.size and (index.min() < 0 or index.max() >= len(ids)):
         raise DataError(f"{origin} has {len(ids)} nodes, but its edges name nodes {index.min()} to {index.max()}")
     edges = EdgeList(ids, index[0], index[1], lambda row: f"{origin}, edge {row}", origin, all_nodes=True)
     key = weights if isinstance(weights, str) else "edge_weight"
     given = None if weights is False else getattr(data, key, None)
     if given is not None:
-        edges.weights = real_weights(given, f"{origin}, {key}")
+        edges.weights = real_weights(given, index.shape[1], f"{origin}, {key}")
     elif weights is None and getattr(data, "edge_attr", None) is not None:
         edges.notes.append("edge_attr is not used; pass weights='edge_attr' if it holds weights")
     edges.directed = _is_directed(data, edges)
@@ -405,11 +419,6 @@ def _edge_index(data: Any, origin: str) -> Codes:
     return index.astype(np.int64)
 
 
-def _pyg_ids(data: Any, num_edges: int, origin: str) -> Ids:
-    given, count = getattr(data, "node_ids", None), num_nodes_of(data)
-    return numbered_ids(count, num_edges, origin) if given is None else given_ids(given, count, f"{origin}, node_ids")
-
-
 def num_nodes_of(data: Any) -> int:
     """What is said, else the rows of what belongs to nodes: PyG's own guess does not ask ``y`` and ``node_ids``."""
     if data.x is None and "num_nodes" not in data:
@@ -423,10 +432,7 @@ def _is_directed(data: Any, edges: EdgeList) -> bool:
     said = getattr(data, "directed", None)
     if isinstance(said, bool | np.bool_):
         return bool(said)
-    weights = edges.weights
-    if weights is not None and len(weights) != len(edges.source):  # refused later, as from any source
-        return False
-    values = None if weights is None else torch.from_numpy(weights)
+    values = None if edges.weights is None else torch.from_numpy(edges.weights)
     return not is_undirected(torch.from_numpy(np.stack([edges.source, edges.target])), values, len(edges.ids))
 
 
@@ -444,270 +450,3 @@ def take_masks(mask_called: Callable[[str], Any], edges: EdgeList) -> None:
                 f"{name} is not used: it is {mask.dtype} of shape {mask.shape}, not True or False for each of "
                 f"{len(edges.ids)} nodes; of several splits, choose one"
             )
-
-
-_EDGES = ("edges", "edge_index")
-_WEIGHTS = ("edge_weight", "weights", "weight")
-_IDS = ("node_ids", "ids")
-_FEATURES = ("x", "features", "feats")
-_LABELS = ("y", "labels")
-
-
-def edges_from_arrays(path: Path, weights: str | bool | None) -> EdgeList:
-    """The edges of a .npy or .npz file, whichever of the two it is."""
-    arrays = load_arrays(path)
-    if isinstance(arrays, np.ndarray):
-        return edges_from_pairs(arrays, str(path))
-    if holds_matrix(arrays):
-        return edges_from_matrix(load_matrix(path), weights, str(path))
-    name = _first(arrays, _EDGES)
-    if name is None:
-        held = f"the arrays {', '.join(arrays)}" if arrays else "no arrays"
-        raise DataError(f"{path} holds {held}; edges are looked for in 'edges' or 'edge_index'")
-    edges = edges_from_array(arrays[name], f"{path}, {name}", square_is_index=name == "edge_index")
-    key = weights if isinstance(weights, str) else _first(arrays, _WEIGHTS)
-    if weights is not False and key is not None:
-        if key not in arrays:
-            raise DataError(f"{path} has no array {key!r}; it holds {', '.join(arrays)}")
-        edges.weights = real_weights(arrays[key], f"{path}, {key}")
-    names = [_first(arrays, names) for names in (_IDS, _FEATURES, _LABELS)]
-    ids, edges.features, edges.labels = (None if name is None else arrays[name] for name in names)
-    rows = next((name for name in names if name is not None), None)
-    if rows is not None:
-        _number(edges, _length(arrays[rows], f"{path}, {rows}"))
-        take_masks(arrays.get, edges)
-    if ids is not None:
-        edges.ids = given_ids(ids, len(edges.ids), f"{path}, {names[0]}")
-    unused = set(arrays) - {name, key, *names, *(MASKS if edges.all_nodes else ())}
-    if unused:
-        edges.notes.append(f"not used: {', '.join(sorted(unused))}")
-    edges.origin = str(path)
-    return edges
-
-
-def _first(arrays: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if name in arrays), None)
-
-
-def _length(array: Any, origin: str) -> int:
-    if array.ndim == 0:
-        raise DataError(f"{origin} is a single value; it takes one row a node")
-    return len(array)
-
-
-def _number(edges: EdgeList, size: int) -> None:
-    """Takes the ends of edges for the numbers of rows."""
-    if edges.ids.dtype.kind != "i":
-        raise DataError(f"{edges.origin}: the ends must be the numbers of rows, 0 to {size - 1}")
-    outside = edges.ids[(edges.ids < 0) | (edges.ids >= size)]
-    if len(outside):
-        raise DataError(
-            f"{edges.origin}: an edge names node {outside[0]}, but there are {size} rows of nodes; fix the edge"
-        )
-    edges.source, edges.target = edges.ids[edges.source], edges.ids[edges.target]
-    edges.ids, edges.all_nodes = np.arange(size), True
-
-
-def read_edges_from(
-    source: Any,
-    weights: Any,
-    columns: tuple[str, str] | None,
-    text: TextFormat,
-    arrays: Arrays | None = None,
-) -> EdgeList:
-    """The edges of a file or of an object in memory, with the weights that were asked for."""
-    if weights is not None and not isinstance(weights, str | bool):
-        edges = _edges_of(source, False, columns, text, arrays)
-        edges.weights = real_weights(weights, edges.origin)
-        return edges
-    edges = _edges_of(source, weights, columns, text, arrays)
-    if weights and edges.weights is None and len(edges.source):
-        named = f" called {weights!r}" if isinstance(weights, str) else ""
-        raise DataError(f"{edges.origin}: there are no weights{named}; leave them out, or pass them as weights=[...]")
-    return edges
-
-
-def _edges_of(
-    source: Any, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays | None
-) -> EdgeList:
-    if isinstance(source, str | Path):
-        return _from_file(local_path(source), weights, columns, text, arrays)
-    if is_frame(source) and text.header is None:
-        return edges_from_table(edge_frame(source, columns), weights, columns)
-    if columns is not None or text.header is not None:
-        raise DataError("columns is for tables and DataFrames, header for delimited files")
-    if isinstance(source, nx.Graph):
-        return edges_from_networkx(source, weights, "the networkx graph")
-    if sp.issparse(source):
-        return edges_from_matrix(source, weights, "the SciPy matrix")
-    if isinstance(source, Data):
-        return edges_from_pyg(source, weights)
-    if isinstance(source, BaseData | Dataset):
-        raise DataError(
-            f"edges come from one graph with one kind of nodes, not from a {type(source).__name__}; pass dataset[0], "
-            "or graph.to_homogeneous()"
-        )
-    if not hasattr(source, "__iter__"):
-        raise DataError(f"edges come from a file or a graph, not from a {type(source).__name__}")
-    if isinstance(source, torch.Tensor) and source.layout != torch.strided:
-        raise DataError("the edges are a sparse tensor; pass a SciPy matrix, or its edge_index")
-    return edges_from_pairs(source, with_weights=weights is not False)
-
-
-def _from_file(
-    path: Path, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays | None
-) -> EdgeList:
-    check_is_file(path)
-    readers: dict[str, Callable[[Path, str | bool | None], EdgeList]] = {
-        ".npz": edges_from_arrays,
-        ".npy": edges_from_arrays,
-        ".graphml": _from_xml,
-        ".gexf": _from_xml,
-        ".mtx": _from_market,
-    }
-    kind = file_kind(path)
-    if kind in readers:
-        if columns is not None or text.header is not None:
-            raise DataError(f"{path}: columns and header are for delimited and Parquet files, not for {kind}")
-        return readers[kind](path, weights)
-    # columns may also be named by number, which tells nothing of a header
-    names_of_headers = EDGE_COLUMN_NAMES | {n.strip().lower() for n in columns or () if not n.strip().isdecimal()}
-    table = open_table(path, text, names_of_headers, keep=arrays is None or arrays.folder is None)
-    return edges_from_table(table, weights, columns, text.header, arrays)
-
-
-def _from_xml(path: Path, weights: str | bool | None) -> EdgeList:
-    read = nx.read_graphml if ".graphml" in [suffix.lower() for suffix in path.suffixes] else nx.read_gexf
-    try:
-        count = _count_graphs(path)
-        graph = read(path)
-    except DataError:
-        raise
-    except Exception as error:  # networkx lets through whatever its XML reader raises
-        raise DataError(f"{path} cannot be read as a graph ({error}); write it again") from error
-    if count > 1:
-        raise DataError(f"{path} holds {count} graphs, but one is read; put each into a file of its own")
-    edges = edges_from_networkx(graph, weights, str(path))
-    integers = integers_in(edges.ids) if edges.ids.dtype.kind == "U" else None
-    if integers is not None:
-        edges.ids = integers
-        by_text = edges.attributes
-        assert by_text is not None
-        edges.attributes = lambda name: {int(node): value for node, value in by_text(name).items()}
-    return edges
-
-
-def _count_graphs(path: Path) -> int:
-    """How many graphs there are, nested ones included: networkx reads the first and passes over the others."""
-    count = 0
-
-    def count_graph(tag: str, _: Any) -> None:
-        nonlocal count
-        count += tag.rpartition(":")[2] == "graph"
-
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = count_graph
-    size = 0
-    with open_bytes(path) as file:
-        while chunk := file.read(1 << 20):
-            size += len(chunk)
-            check_unpacked(path, size)
-            parser.Parse(chunk)
-        parser.Parse(b"", True)
-    return count
-
-
-_MARKET_HEADER = re.compile(
-    r"%%matrixmarket\s+matrix\s+(coordinate|array)\s+(real|double|integer|unsigned-integer|pattern|complex)\s+"
-    r"(general|symmetric|skew-symmetric|hermitian)\s*"
-)
-
-
-def _from_market(path: Path, weights: str | bool | None) -> EdgeList:
-    return edges_from_matrix(_read_market(path), weights, str(path))
-
-
-def _read_market(path: Path) -> sp.coo_array:
-    """The matrix of a MatrixMarket file. SciPy's own reader is compiled, and ends the process at some damaged files."""
-    lines = (
-        (number, line)
-        for first, text in text_blocks(path, BLOCK_BYTES)
-        for number, line in enumerate(text.split("\n"), first)
-        if line.strip() and (number == 1 or not line.lstrip().startswith("%"))
-    )
-    number, line = next(lines, (1, ""))
-    header = _MARKET_HEADER.fullmatch(line.lower())
-    if header is None or number != 1:
-        raise _broken_market(path, 1, "it does not begin with '%%MatrixMarket matrix', a format, a type and a symmetry")
-    form, kind, symmetry = header.groups()
-    if kind == "complex" or symmetry == "hermitian":
-        raise DataError(f"{path}: entries are complex, but they must be real numbers")
-    number, line = next(lines, (number + 1, ""))
-    sizes = line.split()
-    expected = 3 if form == "coordinate" else 2
-    if len(sizes) != expected or not all(size.isdecimal() and len(size) < 19 for size in sizes):
-        raise _broken_market(path, number, f"the sizes must be {expected} whole numbers")
-    shape = int(sizes[0]), int(sizes[1])
-    if shape[0] != shape[1]:
-        raise DataError(f"{path} has shape {shape}, but an adjacency matrix is square")
-    if form == "array":
-        rows, columns, values = _market_array(path, lines, shape[0], kind, symmetry)
-    else:
-        rows, columns, values = _market_entries(path, lines, shape[0], int(sizes[2]), kind)
-    if symmetry != "general":
-        lower = rows != columns
-        mirrored = -values[lower] if symmetry == "skew-symmetric" else values[lower]
-        rows, columns = np.concatenate([rows, columns[lower]]), np.concatenate([columns, rows[lower]])
-        values = np.concatenate([values, mirrored])
-    return sp.coo_array((values, (rows, columns)), shape=shape)
-
-
-def _market_entries(
-    path: Path, lines: Iterator[tuple[int, str]], size: int, count: int, kind: str
-) -> tuple[Codes, Codes, NDArray[np.float64]]:
-    ends: list[int] = []
-    values: list[float] = []
-    width = 2 if kind == "pattern" else 3
-    for number, line in lines:
-        fields = line.split()
-        if len(fields) != width:
-            raise _broken_market(path, number, f"{len(fields)} fields where an entry has {width}")
-        for end in fields[:2]:
-            if not end.isdecimal() or len(end) > 18 or not 1 <= int(end) <= size:
-                raise _broken_market(path, number, f"{end[:20]!r} is not a whole number from 1 to {size}")
-            ends.append(int(end) - 1)
-        values.append(1.0 if kind == "pattern" else _market_value(path, number, fields[2], kind))
-    if len(values) != count:
-        raise DataError(f"{path} has {len(values)} entries where its header says {count}; write it again")
-    pairs = np.array(ends, np.int64).reshape(-1, 2)
-    return pairs[:, 0], pairs[:, 1], np.array(values, np.float64)
-
-
-def _market_array(
-    path: Path, lines: Iterator[tuple[int, str]], size: int, kind: str, symmetry: str
-) -> tuple[Codes, Codes, NDArray[np.float64]]:
-    """Values column by column; of a symmetric matrix those on and below the diagonal, of a skew one those below."""
-    if kind == "pattern":
-        raise _broken_market(path, 1, "an array has values, so its type cannot be 'pattern'")
-    values = np.array([_market_value(path, number, text, kind) for number, line in lines for text in line.split()])
-    first = {"general": 0, "symmetric": 0, "skew-symmetric": 1}[symmetry]
-    count = size * size if symmetry == "general" else (size - first) * (size - first + 1) // 2
-    if len(values) != count:
-        raise DataError(f"{path} has {len(values)} values where its header says {count}; write it again")
-    if symmetry == "general":
-        columns, rows = np.divmod(np.arange(count), max(size, 1))
-    else:
-        columns, rows = np.triu_indices(size, first)
-    present = values != 0
-    return rows[present], columns[present], values[present]
-
-
-def _market_value(path: Path, number: int, text: str, kind: str) -> float:
-    try:
-        return float(int(text)) if "integer" in kind else float(text)
-    except (ValueError, OverflowError):
-        raise _broken_market(path, number, f"{text[:20]!r} is not of type {kind}") from None
-
-
-def _broken_market(path: Path, number: int, problem: str) -> DataError:
-    return DataError(f"{path}, line {number}: {problem}; write the MatrixMarket file again")

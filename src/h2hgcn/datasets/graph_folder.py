@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected, to_undirected
 
-from h2hgcn.datasets.arrays import single
 from h2hgcn.datasets.collection import GraphList
-from h2hgcn.datasets.edges import EdgeList, read_edges_from
-from h2hgcn.datasets.loading import graph_of
-from h2hgcn.datasets.nodes import and_more, label_tensor, read_labels
-from h2hgcn.datasets.structural import add_structural_features, structural_features
-from h2hgcn.datasets.tables import DELIMITED_SUFFIXES, ID_NAMES, PARQUET_SUFFIXES, TextFormat, local_path
+from h2hgcn.datasets.edges import EdgeList
+from h2hgcn.datasets.labels import label_tensor, read_labels
+from h2hgcn.datasets.loading import columns_of, graph_of, read_edges_from
+from h2hgcn.datasets.nodes import add_structural_features, and_more, structural_features
+from h2hgcn.datasets.table_files import DELIMITED_SUFFIXES, PARQUET_SUFFIXES, TextFormat, local_path
+from h2hgcn.datasets.tables import ID_NAMES, single
 from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
-    from h2hgcn.datasets.tu import TUGraphs
+    from h2hgcn.datasets.benchmarks import TUGraphs
 
 _GRAPH_SUFFIXES = DELIMITED_SUFFIXES | PARQUET_SUFFIXES | {".npz", ".npy", ".graphml", ".gexf", ".mtx"}
 _TABLE_SUFFIXES = DELIMITED_SUFFIXES | PARQUET_SUFFIXES
@@ -103,13 +103,11 @@ def load_graphs_by_text(
     """``load_graphs`` for what flags and configuration files say."""
     if not graphs:
         raise DataError("--graphs is empty; name a folder of graphs")
-    if (source is None) != (target is None):
-        raise DataError("--source and --target belong together; give both or none")
     return load_graphs(
         graphs, labels,
         False if features == "none" else features.split(",") if isinstance(features, str) else features,
         False if weights == "none" else weights, directed,
-        columns=None if source is None or target is None else (source, target), header=header, delimiter=delimiter,
+        columns=columns_of(source, target), header=header, delimiter=delimiter,
         comment=comment,
     )  # fmt: skip
 
@@ -336,7 +334,7 @@ def _tu_prefix(folder: Path) -> tuple[Path, str] | None:
 
 
 def _tu_graphs(folder: Path, name: str, features: Any, directed: bool | None, labels: Any) -> GraphList:
-    from h2hgcn.datasets.tu import read_tu
+    from h2hgcn.datasets.benchmarks import read_tu
 
     tu = read_tu(folder, name)
     unused = [part for part in ("edge_labels", "edge_attributes") if (folder / f"{name}_{part}.txt").exists()]

@@ -36,12 +36,14 @@ def pairs_within(radii: Floats, angles: Floats, distance: float) -> NDArray[np.i
     """
     assert distance >= radii.max()
     bands = _sorted_into_bands(radii, angles)
-    counts = np.zeros(len(radii), np.int64)
-    shape = (len(radii), 64)  # about as many pairs are looked at
-    run_on_rows(_count_pairs, shape, radii, angles, distance, *bands, counts)
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    found = np.empty(starts[-1], np.int64)
-    run_on_rows(_fill_pairs, shape, radii, angles, distance, *bands, starts, found)
+    starts = np.zeros(len(radii) + 1, np.int64)
+    found = np.empty(0, np.int64)
+    for _ in range(2):  # to count the pairs, and to write them
+        counts = np.zeros(len(radii), np.int64)
+        shape = (len(radii), 64)  # about as many pairs are looked at
+        run_on_rows(_find_pairs, shape, radii, angles, distance, *bands, starts, found, counts)
+        starts[1:] = np.cumsum(counts)
+        found = np.empty(starts[-1], np.int64) if not len(found) else found
     once = sp.csr_array((np.ones(len(found), np.bool_), found, starts), shape=(len(radii), len(radii)))
     once.sort_indices()
     both = (once + once.T).tocoo()
@@ -107,27 +109,18 @@ def _neighbors_outward(
 
 
 @compiled
-def _count_pairs(
+def _find_pairs(
     first: int, last: int, all_radii: Any, all_angles: Any, distance: float, starts: Any, edges: Any, angles: Any,
-    radii: Any, nodes: Any, band_of: Any, counts: Any,
+    radii: Any, nodes: Any, band_of: Any, places: Any, found: Any, counts: Any,
 ) -> None:  # fmt: skip
-    nothing = np.empty(0, np.int64)
+    """Counts the near points of each node; those of node ``i`` are written from ``places[i]`` on, unless ``found`` is
+    empty.
+    """
     for node in range(first, last):
-        counts[node] = _neighbors_outward(
-            node, all_radii, all_angles, distance, starts, edges, angles, radii, nodes, band_of, nothing, 0
+        end = _neighbors_outward(
+            node, all_radii, all_angles, distance, starts, edges, angles, radii, nodes, band_of, found, places[node]
         )
-
-
-@compiled
-def _fill_pairs(
-    first: int, last: int, all_radii: Any, all_angles: Any, distance: float, starts: Any, edges: Any, angles: Any,
-    radii: Any, nodes: Any, band_of: Any, places: Any, found: Any,
-) -> None:  # fmt: skip
-    for node in range(first, last):
-        if places[node + 1] > places[node]:
-            _neighbors_outward(
-                node, all_radii, all_angles, distance, starts, edges, angles, radii, nodes, band_of, found, places[node]
-            )
+        counts[node] = end - places[node]
 
 
 # Features are multiples of this: what another processor rounds differently goes unseen.

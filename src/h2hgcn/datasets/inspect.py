@@ -1,88 +1,28 @@
-"""A graph's shape in numbers, and what they say about hyperbolic geometry."""
+"""A graph's shape in numbers, as a report and as a picture."""
 
 import math
 import warnings
 from dataclasses import asdict, dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import zeta
-from torch import Tensor
 
+from h2hgcn.datasets.arrays import to_numpy
 from h2hgcn.datasets.shape import (
-    Clustering,
     Components,
     Hyperbolicity,
     SimpleGraph,
     connected_components,
     count_bridges,
-    measure_clustering,
     measure_hyperbolicity,
     simple_graph,
 )
 from h2hgcn.datasets.splits import check_seed, split_edges
+from h2hgcn.datasets.verdict import Verdict, judge
 from h2hgcn.errors import DataError, DataWarning
-
-# Below fifty nodes the exponent's error exceeds its distance from other tails (Clauset et al. 2009, section 3).
-FEWEST_TAIL_NODES = 50
-# A tail of fewer different degrees fits any steep curve.
-FEWEST_DEGREES = 5
-# Tails steeper than this fall as fast as a Poisson distribution's in reach of any data.
-STEEPEST = 10.0
-# Starts of the tail that are tried; more change the exponent by less than its error.
-MOST_STARTS = 100
-
-
-# Beyond this distance from the data, a power law is a line drawn through anything.
-CLOSE_FIT = 0.1
-
-
-@dataclass(frozen=True)
-class PowerLaw:
-    """``P(degree = x) ∝ x^-exponent`` from ``first_degree`` on, where ``nodes`` nodes lie.
-
-    ``distance`` is the largest gap between the fitted and the observed distribution (Kolmogorov and Smirnov): above
-    about 0.1 the tail is hardly a power law.
-    """
-
-    exponent: float
-    first_degree: int
-    nodes: int
-    distance: float
-
-    def is_convincing(self, largest_degree: int) -> bool:
-        """Whether the fit is close, and holds over a tenfold range of degrees."""
-        return self.distance <= CLOSE_FIT and largest_degree >= 10 * self.first_degree
-
-
-def fit_power_law(degrees: NDArray[np.int64]) -> PowerLaw | None:
-    """The fit of maximum likelihood whose start has the smallest distance; nothing where the tail is too short."""
-    values, counts = np.unique(degrees[degrees > 0], return_counts=True)
-    in_tail = counts[::-1].cumsum()[::-1]
-    starts = np.flatnonzero((in_tail >= FEWEST_TAIL_NODES) & (np.arange(len(values), 0, -1) >= FEWEST_DEGREES))
-    if len(starts) > MOST_STARTS:
-        starts = starts[np.unique(np.geomspace(1, len(starts), MOST_STARTS).astype(int) - 1)]
-    fits = [_fit_from(values[start:], counts[start:]) for start in starts]
-    fits = [fit for fit in fits if fit.exponent < 0.99 * STEEPEST]
-    return min(fits, key=lambda fit: fit.distance, default=None)
-
-
-def _fit_from(values: NDArray[np.int64], counts: NDArray[np.int64]) -> PowerLaw:
-    total, first = int(counts.sum()), int(values[0])
-    mean_log = float(counts @ np.log(values / first)) / total
-
-    def loss(exponent: float) -> float:
-        # degrees are taken in units of the first, whose powers would vanish otherwise
-        return float(np.log(zeta(exponent, first) * float(first) ** exponent) + exponent * mean_log)
-
-    exponent = float(minimize_scalar(loss, bounds=(1.01, STEEPEST), method="bounded").x)
-    at_most = 1 - zeta(exponent, values + 1) / zeta(exponent, first)
-    distance = float(np.abs(counts.cumsum() / total - at_most).max())
-    return PowerLaw(exponent, first, total, distance)
 
 
 @dataclass(frozen=True)
@@ -99,17 +39,12 @@ class Size:
 
 @dataclass(frozen=True)
 class Degrees:
-    """``gini`` is 0 for equal degrees and near 1 where few nodes hold all edges.
-
-    ``top_share`` is the share of edge ends held by the hundredth of the nodes with most of them, at least one node.
-    """
+    """``top_share`` is the fraction of edge ends at the 1 % of the nodes with the largest degrees."""
 
     mean: float | None
     median: float | None
     max: int | None
-    gini: float | None
     top_share: float | None
-    tail: PowerLaw | None
 
 
 @dataclass(frozen=True)
@@ -161,13 +96,13 @@ def measure_size(graph: SimpleGraph, components: Components) -> Size:
 def measure_degrees(graph: SimpleGraph) -> Degrees:
     degrees = np.sort(graph.degrees)
     if not len(degrees):
-        return Degrees(None, None, None, None, None, None)
+        return Degrees(None, None, None, None)
     mean, median, largest = float(degrees.mean()), float(np.median(degrees)), int(degrees[-1])
     if not largest:
-        return Degrees(mean, median, largest, None, None, None)
+        return Degrees(mean, median, largest, None)
     top = math.ceil(len(degrees) / 100)
     top_share = float(degrees[-top:].sum() / degrees.sum())
-    return Degrees(mean, median, largest, _gini(degrees), top_share, fit_power_law(degrees))
+    return Degrees(mean, median, largest, top_share)
 
 
 def measure_tree_likeness(graph: SimpleGraph, components: Components) -> TreeLikeness:
@@ -212,7 +147,7 @@ def _class_labels(y: Any, num_nodes: int) -> NDArray[np.int64] | None:
     if y is None or not num_nodes:
         return None
     try:
-        given = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y)
+        given = to_numpy(y)
     except ValueError:  # lists of different lengths
         return None
     if given.dtype.kind not in "biu" or given.size != num_nodes:
@@ -221,299 +156,27 @@ def _class_labels(y: Any, num_nodes: int) -> NDArray[np.int64] | None:
     return labels if (labels >= 0).any() else None
 
 
-def _gini(ordered: NDArray[np.int64]) -> float:
-    ranks = np.arange(1, len(ordered) + 1)
-    return float(2 * (ranks @ ordered) / (len(ordered) * ordered.sum()) - (len(ordered) + 1) / len(ordered))
-
-
-def evidence(
-    size: Size, degrees: Degrees, tree: TreeLikeness, homophily: LabelHomophily | None, shape: Hyperbolicity
-) -> tuple[str, ...]:
-    if not size.edges:
-        return (f"nodes: {size.nodes:,}, edges: none",)
-    return (*_shape(shape), *_component(size), *_tree(size, tree), *_degrees(degrees), *_labels(homophily))
-
-
-def _shape(shape: Hyperbolicity) -> list[str]:
-    facts = [_largest(shape)]
-    if shape.mean is not None and shape.relative_mean is not None:
-        error = f" ± {shape.mean_error:.1g}" if shape.mean_error else ""
-        facts.append(
-            f"mean δ = {shape.mean:.3g}{error} over {shape.quadruples:,} quadruples of {shape.sampled_nodes:,} nodes, "
-            f"at a mean distance of {shape.mean_distance:.3g}: twice their ratio is {shape.relative_mean:.3f} "
-            "(0 in trees, 0.2 in grids)"
-        )
-    least = "" if shape.diameter_exact else "at least "
-    facts.append(
-        f"diameter {least}{shape.diameter}; distances deviate by {shape.distance_deviation:.2g} from their mean"
-    )
-    if shape.relative_spread is not None:
-        facts.append(
-            f"twice the mean δ over that deviation is {shape.relative_spread:.2f} "
-            "(0 in trees, above 0.7 in random graphs)"
-        )
-    return facts
-
-
-def _largest(shape: Hyperbolicity) -> str:
-    if shape.exact:
-        return f"largest δ = {shape.delta:g} (exact), 2δ/diameter = {shape.relative or 0:.2f}"
-    return (
-        f"largest δ ≥ {shape.delta:g}, 2δ/diameter about {shape.relative or 0:.2f}; a sample: with 95 % confidence at "
-        f"most {shape.share_above:.2%} of the quadruples exceed it (rule of three, for the "
-        f"{shape.sampled_nodes // 4:,} quadruples without common nodes)"
-    )
-
-
-def _component(size: Size) -> list[str]:
-    if size.components == 1:
-        return []
-    return [
-        f"δ and the distances' mean and deviation are those of the largest of {size.components:,} components, "
-        f"with {size.largest_component_share:.0%} of the nodes; the diameter is the largest of any"
-    ]
-
-
-def _tree(size: Size, tree: TreeLikeness) -> list[str]:
-    return [
-        f"independent cycles: {tree.independent_cycles:,}; "
-        f"a spanning forest holds {tree.forest_share:.0%} of the {size.edges:,} edges; bridges: {tree.bridges:,}"
-    ]
-
-
-def _degrees(degrees: Degrees) -> list[str]:
-    facts = [f"mean degree {degrees.mean:.3g}, largest {degrees.max:,}; Gini coefficient {degrees.gini:.2f}"]
-    if degrees.tail:
-        facts.append(
-            f"degrees from {degrees.tail.first_degree} on fall with exponent {degrees.tail.exponent:.2f} "
-            f"(distance from a power law {degrees.tail.distance:.2f})"
-        )
-    return facts
-
-
-def _labels(homophily: LabelHomophily | None) -> list[str]:
-    if homophily is None or homophily.homophily is None:
-        return []
-    adjusted = "undefined" if homophily.adjusted is None else f"{homophily.adjusted:.2f}"
-    return [f"{homophily.homophily:.0%} of {homophily.edges:,} edges join equal labels; adjusted homophily {adjusted}"]
-
-
-Outlook = Literal["likely", "possible", "unlikely", "unknown"]
-
-# Twice the mean δ over the mean distance is 0 in trees, about 0.1 in networks with hubs, and 0.2 in all that is flat:
-# grids, cycles, points joined to the nearest. The largest δ alone would not do: it hangs on one quadruple.
-CLOSE_TO_TREE, FAR_FROM_TREE = 0.06, 0.15
-# Random graphs get under that by mere size, since their distances grow and keep their deviation. Twice the mean δ over
-# the deviation is 0.75 and more in them at any size (unless they fall apart), and 0.3 to 0.6 in networks with hubs.
-STEADY_BRANCHES, MERE_NOISE = 0.3, 0.7
-# Below two steps nearly all pairs are one or two steps apart: δ is then at most 1 and any geometry is as good.
-FEW_STEPS = 2.0
-# Where nine of ten edges lie in a spanning forest, trees hang on the cycles that spoil the distances between them.
-MOSTLY_FOREST = 0.9
-# Where at least half of the edges are bridges, most held-out links leave one of their nodes in another component.
-MOSTLY_BRIDGES = 0.5
-# A smaller fraction of held-out links at nodes without another edge hardly changes a metric.
-MANY_UNANSWERABLE = 0.1
-# A geometry of so few nodes is an accident.
-FEWEST_NODES = 20
-# A largest degree of ten times the mean is out of reach of random graphs of this many edges.
-HUB_FACTOR = 10.0
-# Adjusted homophily: citation networks lie above a half; graphs that are called heterophilous around 0.
-CLEAR_HOMOPHILY = 0.5
-LOW_HOMOPHILY = 0.1
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether hyperbolic geometry is worth a try, why, what to try first, and the measurements it rests on."""
-
-    outlook: Outlook
-    sentences: tuple[str, ...]
-    try_first: tuple[str, ...]
-    rests_on: tuple[str, ...]
-
-
-def judge(
-    size: Size,
-    degrees: Degrees,
-    tree: TreeLikeness,
-    homophily: LabelHomophily | None,
-    shape: Hyperbolicity,
-    directed: bool = False,
-    weighted: bool = False,
-    held_out: HeldOutLinks | None = None,
-    *,
-    has_features: bool = True,
-) -> Verdict:
-    outlook, why = _judge_shape(size, degrees, tree, shape)
-    bridges_only = not has_features and size.edges > 0 and tree.bridges >= MOSTLY_BRIDGES * size.edges
-    links = _links_of_bridges(size, tree, held_out) if bridges_only else _links(outlook, held_out, has_features)
-    sentences = [*why, *links, *_node_classification(outlook, homophily)]
-    if directed:
-        sentences.append("The edges have a direction, which was ignored here: distances go both ways.")
-    if weighted:
-        sentences.append("The edges have weights, which were ignored here: every edge is one step.")
-    return Verdict(
-        outlook,
-        tuple(sentences),
-        (
-            *(["h2hgcn train --task embed, instead of link prediction."] * bridges_only),
-            *_try_first(outlook, shape, features_alone=not size.edges or _labels_ignore_edges(homophily)),
-        ),
-        evidence(size, degrees, tree, homophily, shape),
-    )
-
-
-def _judge_shape(
-    size: Size, degrees: Degrees, tree: TreeLikeness, shape: Hyperbolicity
-) -> tuple[Outlook, tuple[str, ...]]:
-    if not size.edges:
-        return "unknown", ("This graph has no edges, so it has no shape that a geometry could fit.",)
-    if tree.is_forest:
-        return _judge_forest(size, degrees, shape)
-    if shape.relative_mean is None or shape.mean_distance is None or shape.sampled_nodes < FEWEST_NODES:
-        return "unknown", ("The largest component is too small to judge its shape.",)
-    if shape.mean_distance < FEW_STEPS:
-        return "unlikely", (
-            "Hyperbolic geometry is unlikely to help: distances hardly vary, as nearly all nodes "
-            f"{'' if size.components == 1 else 'of the largest component '}are one or two steps apart.",
-            *(
-                [f"That δ is only {shape.delta:g} says nothing here, as δ never exceeds half the diameter."]
-                * (shape.delta <= FEW_STEPS / 2)
-            ),
-        )
-    noise = shape.relative_spread or 0.0
-    if shape.relative_mean <= CLOSE_TO_TREE and noise <= STEADY_BRANCHES:
-        return "likely", (
-            "Hyperbolic geometry is likely to help: distances are close to those of a tree, "
-            "which hyperbolic space fits in few dimensions.",
-        )
-    if shape.relative_mean <= FAR_FROM_TREE and noise <= MERE_NOISE:
-        return "possible", (
-            "Hyperbolic geometry may help in low dimension: distances are nearer to a tree's than those of grids, "
-            "cycles and random graphs without hubs, but no tree describes them well.",
-            *(["A few hubs hold many of the edges, as in a hierarchy, which speaks for it."] * _has_hubs(degrees)),
-        )
-    if (tree.forest_share or 0) >= MOSTLY_FOREST and (degrees.max or 0) > 2:
-        return "possible", (
-            "Hyperbolic geometry may help in low dimension: most edges could be a tree's, but long cycles join the "
-            "branches, and no tree describes the distances between them.",
-        )
-    return "unlikely", (
-        "Hyperbolic geometry is unlikely to help: distances are no closer to those of a tree than in grids, cycles and "
-        "random graphs without hubs.",
-        *(["A few hubs hold many of the edges, so a try in low dimension may still be worth it."] * _has_hubs(degrees)),
-    )
-
-
-def _judge_forest(size: Size, degrees: Degrees, shape: Hyperbolicity) -> tuple[Outlook, tuple[str, ...]]:
-    what = f"This graph is a {'tree' if size.components == 1 else 'forest, a tree in every component'} (δ = 0)"
-    if (degrees.max or 0) <= 2:
-        return "unlikely", (f"{what} without branches: a line fits its paths as well as hyperbolic space does.",)
-    if shape.diameter <= 2:
-        return "unlikely", (f"{what} of at most two steps, a star: every geometry fits it.",)
-    return "likely", (
-        f"{what}, and hyperbolic geometry is likely to help: hyperbolic space fits trees with few dimensions.",
-    )
-
-
-def _has_hubs(degrees: Degrees) -> bool:
-    return bool(degrees.mean and degrees.max and degrees.max >= HUB_FACTOR * degrees.mean)
-
-
-_LINK_PREDICTION: dict[Outlook, str] = {
-    "likely": "For link prediction, expect a gain that is largest in few dimensions.",
-    "possible": "For link prediction, look for a gain in 16 dimensions or fewer; it tends to vanish with more.",
-    "unlikely": "For link prediction, expect no gain over a Euclidean model.",
-    "unknown": "For link prediction, no prediction is possible.",
-}
-
-
-def _links(outlook: Outlook, held_out: HeldOutLinks | None, has_features: bool) -> tuple[str, ...]:
-    if held_out is None or held_out.unanswerable < MANY_UNANSWERABLE * held_out.links:
-        return (_LINK_PREDICTION[outlook],)
-    only = "only features can predict those" if has_features else "without features those cannot be predicted"
-    return (_LINK_PREDICTION[outlook], f"{_unanswerable(held_out)}: {only}.")
-
-
-def _links_of_bridges(size: Size, tree: TreeLikeness, held_out: HeldOutLinks | None) -> tuple[str, ...]:
-    """For graphs without features most of whose edges are bridges."""
-    which = "All edges" if tree.bridges == size.edges else f"{tree.bridges:,} of {size.edges:,} edges"
-    return (
-        f"{which} are bridges: when a bridge is held out, only features can predict it, and there are none.",
-        *(() if held_out is None else (f"{_unanswerable(held_out)}.",)),
-        "Give features, or use h2hgcn train --task embed: it embeds all edges and measures how well distances "
-        "reconstruct them.",
-    )
-
-
-def _unanswerable(held_out: HeldOutLinks) -> str:
-    return (
-        f"{held_out.unanswerable:,} of {held_out.links:,} held-out links would end at a node with no other edge "
-        "(the test part of the default split)"
-    )
-
-
-def _labels_ignore_edges(homophily: LabelHomophily | None) -> bool:
-    return homophily is not None and homophily.adjusted is not None and homophily.adjusted < LOW_HOMOPHILY
-
-
-def _node_classification(outlook: Outlook, homophily: LabelHomophily | None) -> tuple[str, ...]:
-    if homophily is None:
-        return ()
-    if homophily.adjusted is None:
-        return ("For node classification, no prediction is possible: no edge joins nodes that are known to differ.",)
-    if _labels_ignore_edges(homophily):
-        across = "hardly follow the edges" if homophily.adjusted > -LOW_HOMOPHILY else "tend to differ across edges"
-        return (
-            f"For node classification, labels {across}: models that smooth over neighbors are not going to profit from "
-            "the graph, whatever their geometry.",
-        )
-    follow = "labels follow the edges" if homophily.adjusted >= CLEAR_HOMOPHILY else "labels follow the edges in part"
-    gain = {
-        "likely": "hyperbolic geometry may add to that in few dimensions",
-        "possible": "hyperbolic geometry may add a little in low dimension",
-        "unlikely": "a Euclidean model is as good a choice",
-        "unknown": "which geometry is best is unknown",
-    }
-    return (f"For node classification, {follow}, so a graph convolution should profit from them; {gain[outlook]}.",)
-
-
-def _try_first(outlook: Outlook, shape: Hyperbolicity, *, features_alone: bool) -> tuple[str, ...]:
-    layers = 1 if shape.diameter <= 2 else 2
-    ours = f"H2HGCN(in_features, dim={{}}, num_layers={layers})"
-    steps = {
-        "likely": (f"{ours.format(8)}; then dim=2, 4 and 16.", "A Euclidean GCN of the same dimensions and layers."),
-        "possible": (
-            f"{ours.format(16)}; then dim=64, to see whether a gain remains.",
-            "A Euclidean GCN of the same dimensions and layers.",
-        ),
-        "unlikely": (
-            f"A Euclidean GCN of dimension 64 with {layers} layer{'s' if layers > 1 else ''}.",
-            f"{ours.format(16)} against a Euclidean GCN of that size, if you want to check.",
-        ),
-        "unknown": (f"{ours.format(16)} against a Euclidean GCN of that size.",),
-    }
-    without_graph = ("A classifier of the features alone, without the graph.",) if features_alone else ()
-    return (*steps[outlook], *without_graph)
-
-
 MOST_EFFORT = 1e9
 
 
 @dataclass(frozen=True)
-class GraphReport:
-    """All measurements but ``held_out`` read the graph as undirected; ``directed`` says whether it was."""
+class Measurements:
+    """All but ``held_out`` read the graph as undirected; ``directed`` says whether it was."""
 
     size: Size
     degrees: Degrees
-    clustering: Clustering
     tree_likeness: TreeLikeness
     held_out: HeldOutLinks | None
     homophily: LabelHomophily | None
     hyperbolicity: Hyperbolicity
-    verdict: Verdict
     directed: bool
+
+
+@dataclass(frozen=True)
+class GraphReport(Measurements):
+    """The measurements of a graph, and what they say about hyperbolic geometry."""
+
+    verdict: Verdict
     seed: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -532,34 +195,21 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
     effort = _within_reach(effort)
     simple = simple_graph(graph)
     components = connected_components(simple)
-    directed = bool(getattr(graph, "directed", False))
-    size, degrees = measure_size(simple, components), measure_degrees(simple)
-    tree = measure_tree_likeness(simple, components)
-    held_out = measure_held_out(graph) if simple.num_edges else None
-    homophily = measure_homophily(simple, getattr(graph, "y", None))
-    shape = measure_hyperbolicity(simple, components, seed=seed, effort=effort)
-    return GraphReport(
-        size=size,
-        degrees=degrees,
-        clustering=measure_clustering(simple, seed=seed, effort=effort),
-        tree_likeness=tree,
-        held_out=held_out,
-        homophily=homophily,
-        hyperbolicity=shape,
-        verdict=judge(
-            size,
-            degrees,
-            tree,
-            homophily,
-            shape,
-            directed,
-            getattr(graph, "edge_weight", None) is not None,
-            held_out,
-            has_features=getattr(graph, "x", None) is not None and not getattr(graph, "structural", False),
-        ),
-        directed=directed,
-        seed=seed,
+    found = Measurements(
+        measure_size(simple, components),
+        measure_degrees(simple),
+        measure_tree_likeness(simple, components),
+        measure_held_out(graph) if simple.num_edges else None,
+        measure_homophily(simple, getattr(graph, "y", None)),
+        measure_hyperbolicity(simple, components, seed=seed, effort=effort),
+        bool(getattr(graph, "directed", False)),
     )
+    verdict = judge(
+        found,
+        weighted=getattr(graph, "edge_weight", None) is not None,
+        has_features=getattr(graph, "x", None) is not None and not getattr(graph, "structural", False),
+    )
+    return GraphReport(**vars(found), verdict=verdict, seed=seed)
 
 
 def _within_reach(effort: float) -> float:
@@ -593,19 +243,19 @@ def plot_inspection(graph: Any, report: GraphReport, path: str | Path) -> Path:
         raise DataError("drawing needs matplotlib; install it with: pip install h2hgcn[plot]") from error
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    draw_degrees(left, graph, report)
+    draw_degrees(left, graph)
     _draw_delta(right, report)
     figure.savefig(path, dpi=150)
     return path
 
 
-def draw_degrees(axes: Any, graph: Any, report: GraphReport) -> None:
+def draw_degrees(axes: Any, graph: Any) -> None:
     degrees = simple_graph(graph).degrees
     values, counts = np.unique(degrees, return_counts=True)
     if 0 < len(values) <= FEW_DEGREES:
         _draw_bars(axes, values, counts)
     else:
-        _draw_tail(axes, degrees[degrees > 0], len(degrees), report)
+        _draw_tail(axes, degrees[degrees > 0], len(degrees))
 
 
 def _draw_bars(axes: Any, values: Any, counts: Any) -> None:
@@ -617,16 +267,11 @@ def _draw_bars(axes: Any, values: Any, counts: Any) -> None:
     axes.set(xlim=(middle - room, middle + room), ylim=(0, 1.1))
 
 
-def _draw_tail(axes: Any, degrees: Any, num_nodes: int, report: GraphReport) -> None:
+def _draw_tail(axes: Any, degrees: Any, num_nodes: int) -> None:
     values, counts = np.unique(degrees, return_counts=True)
     if len(values):
         at_least = counts[::-1].cumsum()[::-1] / num_nodes
         axes.loglog(values, at_least, ".", color="tab:blue")
-        if tail := report.degrees.tail:
-            line = np.array([tail.first_degree, values[-1]], float)
-            heights = tail.nodes / num_nodes * (line / tail.first_degree) ** (1 - tail.exponent)
-            axes.loglog(line, heights, "--", color="tab:gray", label=f"exponent {tail.exponent:.2f}")
-            axes.legend()
         _label_by_numbers(axes.xaxis)
     axes.set(title="Degrees", xlabel="degree", ylabel="share of nodes of at least this degree")
 

@@ -5,145 +5,61 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pyarrow as pa
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
+from torch_geometric.data import Data, Dataset
+from torch_geometric.data.data import BaseData
 
-from h2hgcn.datasets.arrays import MASKS, UNLABELLED, Arrays, blocks_of, load_arrays
-from h2hgcn.datasets.edges import EdgeList, checked_weights, read_edges_from
+from h2hgcn.datasets.arrays import MASKS, UNLABELLED, load_arrays
+from h2hgcn.datasets.edges import (
+    EdgeList,
+    checked_weights,
+    edges_from_frame,
+    edges_from_matrix,
+    edges_from_networkx,
+    edges_from_pairs,
+    edges_from_pyg,
+    edges_from_table,
+    real_weights,
+)
+from h2hgcn.datasets.formats import edges_from_arrays, edges_from_market, edges_from_xml
+from h2hgcn.datasets.labels import label_tensor, labels_of, split_column
 from h2hgcn.datasets.nodes import (
     NodeValues,
     Unlinked,
+    add_structural_features,
     aligned,
     and_more,
     feature_tensor,
     features_of,
-    label_tensor,
-    labels_of,
     num_rows,
-    split_column,
+    structural_note,
 )
 from h2hgcn.datasets.on_disk import is_converted, load_converted, new_folder, save_converted
 from h2hgcn.datasets.registry import DATASETS
-from h2hgcn.datasets.structural import add_structural_features, structural_note
-from h2hgcn.datasets.tables import (
+from h2hgcn.datasets.table_files import (
     DELIMITED_SUFFIXES,
-    ID_NAMES,
     PARQUET_SUFFIXES,
-    Ids,
     TextFormat,
+    check_is_file,
     file_kind,
-    id_column,
+    local_path,
     open_table,
 )
+from h2hgcn.datasets.tables import EDGE_COLUMN_NAMES, ID_NAMES, Arrays, Ids, blocks_of, id_column, is_frame
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.jit import compiled
 
-
-def set_edges(data: Data, source: EdgeList, nodes: Ids, notes: list[str], arrays: Arrays) -> None:
-    """Gives ``data`` its ``edge_index`` and ``edge_weight``: sorted, each edge once, both directions if undirected.
-
-    What is left out is noted.
-    """
-    size, count = len(nodes), len(source.source)
-    places = np.searchsorted(nodes, source.ids)
-    weighted = source.weights is not None
-    if source.weights is not None and len(source.weights) != count:
-        raise DataError(f"{source.origin}: {len(source.weights)} weights for {count} edges")
-    loops = backwards = 0
-
-    def edges() -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        nonlocal loops, backwards
-        for part in blocks_of(count):
-            first, second = places[source.source[part]], places[source.target[part]]
-            kept = first != second
-            weights = np.empty(0, np.float32)
-            if source.weights is not None:
-                start = part.start
-                weights = checked_weights(source.weights[part], lambda row: source.where(start + row))[kept]  # noqa: B023
-            first, second = first[kept], second[kept]
-            loops += int((~kept).sum())
-            backwards += int((first > second).sum())
-            low, high = (first, second) if data.directed else (np.minimum(first, second), np.maximum(first, second))
-            yield low * size + high, weights
-
-    keys, weights = arrays.join("keys", edges())
-    if weighted:
-        order = np.argsort(keys, kind="stable")
-        sorted_parts = ((keys[order[part]], weights[order[part]]) for part in blocks_of(len(keys)))
-        keys, weights = arrays.join("sorted", sorted_parts)
-    else:
-        keys.sort()
-    kept, differing = _keep_first(keys, weights)
-    if loops:
-        notes.append(f"{_count(loops, 'self-loop')} left out; every layer adds its own")
-    if kept < len(keys):
-        both_ways = not data.directed and len(keys) == 2 * kept and backwards == kept
-        notes.append(_repetition_note(len(keys) - kept, both_ways))
-    if differing:
-        notes.append(
-            f"of the repeated edges, {differing} had another weight than the first, which was kept; add them up "
-            "beforehand if that is meant"
-        )
-    length = kept if data.directed else 2 * kept
-    edge_index = arrays.empty("edge_index", (2, length), np.int64)
-    values = arrays.empty("edge_weight", (length if weighted else 0,), np.float32)
-    if data.directed:
-        for part in blocks_of(kept):
-            edge_index[0, part], edge_index[1, part] = np.divmod(keys[part], max(size, 1))
-            values[part] = weights[part]
-    else:
-        _fill_both_ways(keys[:kept], weights[:kept], size, edge_index, values)
-    data.edge_index = torch.from_numpy(edge_index)
-    if weighted:
-        data.edge_weight = torch.from_numpy(values)
-
-
-@compiled
-def _keep_first(keys: Any, weights: Any) -> tuple[int, int]:
-    """Moves the first of equal numbers, and its weight, to the front; returns how many these are, and how many others
-    had another weight.
-    """
-    count = differing = 0
-    for k in range(len(keys)):
-        if k == 0 or keys[k] != keys[count - 1]:
-            keys[count] = keys[k]
-            if len(weights):
-                weights[count] = weights[k]
-            count += 1
-        elif len(weights) and weights[k] != weights[count - 1]:
-            differing += 1
-    return count, differing
-
-
-@compiled
-def _fill_both_ways(keys: Any, weights: Any, size: int, edges: Any, values: Any) -> None:
-    """A row's smaller neighbors come before its larger ones, both in order, so that rows are sorted."""
-    places = np.zeros(size + 1, np.int64)
-    for key in keys:
-        places[key // size + 1] += 1
-        places[key % size + 1] += 1
-    for node in range(size):
-        places[node + 1] += places[node]
-    for k in range(len(keys)):
-        low, high = keys[k] // size, keys[k] % size
-        for row, other in ((low, high), (high, low)):
-            edges[0, places[row]], edges[1, places[row]] = row, other
-            if len(weights):
-                values[places[row]] = weights[k]
-            places[row] += 1
-
-
-def _repetition_note(repeated: int, both_ways: bool) -> str:
-    if both_ways:
-        return f"every edge is listed in both directions: {repeated} undirected edges"
-    return f"{_count(repeated, 'repeated edge')} left out"
-
-
-def _count(number: int, what: str) -> str:
-    return f"1 {what} was" if number == 1 else f"{number} {what}s were"
+_FORMATS = {
+    ".npz": edges_from_arrays,
+    ".npy": edges_from_arrays,
+    ".graphml": edges_from_xml,
+    ".gexf": edges_from_xml,
+    ".mtx": edges_from_market,
+}
 
 
 def load_graph(
@@ -187,11 +103,11 @@ def load_graph(
     Self-loops and repeated edges are left out. What was left out, made up or taken for granted is in ``notes``, and
     said once as a ``DataWarning``. Node ids, integers or texts, are sorted; ``node_ids[i]`` is the id of node ``i``.
     """
-    if is_converted(edges):
-        _check_alone(edges, features, labels, weights, directed, columns, header, delimiter, comment)
+    if isinstance(edges, str | Path) and Path(edges).is_dir():
+        others = (features, labels, weights, directed, columns, header, delimiter, comment)
+        if is_converted(edges) and any(other is not None for other in others):
+            raise DataError(f"{edges} is a converted graph, which has all that belongs to it; name nothing else")
         return load_converted(Path(edges))
-    if unlinked not in ("error", "keep", "drop"):
-        raise DataError(f"unlinked={unlinked!r} is not known; use 'error', 'keep' or 'drop'")
     text = TextFormat(header, delimiter, comment)
     source = read_edges_from(edges, weights, columns, text)
     name = Path(edges).name.split(".")[0] if isinstance(edges, str | Path) else "graph"
@@ -221,8 +137,6 @@ def convert_graph(
     Of delimited and Parquet files, memory holds the node ids, the labels and one batch of rows at a time, and for edges
     with weights a number each; edges are sorted on disk.
     """
-    if unlinked not in ("error", "keep", "drop"):
-        raise DataError(f"unlinked={unlinked!r} is not known; use 'error', 'keep' or 'drop'")
     out, text = Path(out), TextFormat(header, delimiter, comment)
     with new_folder(out) as folder:
         arrays = Arrays(folder)
@@ -248,22 +162,21 @@ def graph_of(
     """The graph of edges that were read; for the arguments see ``load_graph``. ``arrays`` says where large arrays are
     kept; in a folder there are no structural features, which are made when the graph is loaded.
     """
+    if unlinked not in ("error", "keep", "drop"):
+        raise DataError(f"unlinked={unlinked!r} is not known; use 'error', 'keep' or 'drop'")
     arrays = arrays or Arrays()
     node_features = features_of(source, features, text, arrays)
-    node_labels = labels_of(source, labels, text)
+    has_labels = labels is not None or source.labels is not None
+    node_labels = labels_of(source, labels, text) if has_labels else None
     nodes = _nodes(source, [values for values in (node_features, node_labels) if values is not None], unlinked)
     data = Data(num_nodes=len(nodes))
     data.node_ids = nodes
     data.name = name
     data.directed = bool(source.directed) if directed is None else directed
     notes = list(source.notes)
-    set_edges(data, source, nodes, notes, arrays)
+    _set_edges(data, source, nodes, notes, arrays)
     _set_masks(data, source, nodes)
-    linked = np.zeros(len(nodes), dtype=bool)
-    for part in blocks_of(data.edge_index.shape[1]):
-        linked[data.edge_index[:, part]] = True
-    if not linked.all():
-        notes.append(f"{int((~linked).sum())} of {len(nodes)} nodes have no edge")
+    _note_unlinked(data, notes)
     if node_features is not None:
         _set_features(data, node_features, nodes, unlinked, notes, arrays)
     elif arrays.folder is None:
@@ -276,9 +189,12 @@ def graph_of(
     return data
 
 
-def _check_alone(edges: Any, *others: Any) -> None:
-    if any(other is not None for other in others):
-        raise DataError(f"{edges} is a converted graph, which has all that belongs to it; name nothing else")
+def _note_unlinked(data: Data, notes: list[str]) -> None:
+    linked = np.zeros(data.num_nodes, dtype=bool)
+    for part in blocks_of(data.edge_index.shape[1]):
+        linked[data.edge_index[:, part]] = True
+    if not linked.all():
+        notes.append(f"{int((~linked).sum())} of {data.num_nodes} nodes have no edge")
 
 
 def _nodes(source: EdgeList, values: list[NodeValues], unlinked: Unlinked) -> Ids:
@@ -309,6 +225,86 @@ def _numbered_nodes(source: EdgeList, values: NodeValues) -> Ids:
                 f"nodes 0 to {size - 1}; add its row, or fix the edge"
             )
     return np.arange(size)
+
+
+def _set_edges(data: Data, source: EdgeList, nodes: Ids, notes: list[str], arrays: Arrays) -> None:
+    """Gives ``data`` its ``edge_index`` and ``edge_weight``: sorted, each edge once, both directions if undirected."""
+    size, counts = len(nodes), {"loops": 0, "backwards": 0}
+    keys, weights = arrays.join("keys", _edge_keys(source, nodes, data.directed, counts))
+    if source.weights is None:
+        keys.sort()
+    else:
+        order = np.argsort(keys, kind="stable")
+        keys, weights = arrays.join("sorted", ((keys[order[p]], weights[order[p]]) for p in blocks_of(len(keys))))
+    is_first = np.ones(len(keys), bool)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+    _note_repetitions(is_first, weights, data.directed, counts, notes)
+    kept = int(is_first.sum())
+    edge_index = arrays.empty("edge_index", (2, kept), np.int64)
+    values = arrays.empty("edge_weight", (0 if source.weights is None else kept,), np.float32)
+    start = 0
+    for part in blocks_of(len(keys)):
+        chosen = keys[part][is_first[part]]
+        end = start + len(chosen)
+        edge_index[0, start:end], edge_index[1, start:end] = np.divmod(chosen, max(size, 1))
+        if source.weights is not None:
+            values[start:end] = weights[part][is_first[part]]
+        start = end
+    data.edge_index = torch.from_numpy(edge_index)
+    if source.weights is not None:
+        data.edge_weight = torch.from_numpy(values)
+
+
+def _edge_keys(
+    source: EdgeList, nodes: Ids, directed: bool, counts: dict[str, int]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Edges as numbers ``source * nodes + target``, with their weights; undirected ones also in the other direction.
+
+    Self-loops are left out. ``counts`` is told how many there are, and how many edges go to a smaller node.
+    """
+    places = np.searchsorted(nodes, source.ids)
+    for part in blocks_of(len(source.source)):
+        first, second = places[source.source[part]], places[source.target[part]]
+        kept = first != second
+        weights = np.empty(0, np.float32)
+        if source.weights is not None:
+            start = part.start
+            weights = checked_weights(source.weights[part], lambda row: source.where(start + row))[kept]  # noqa: B023
+        first, second = first[kept], second[kept]
+        counts["loops"] += len(kept) - len(first)
+        counts["backwards"] += int((first > second).sum())
+        keys = first * len(nodes) + second
+        if directed:
+            yield keys, weights
+        else:  # one after the other, so that the first of equal edges is the same in both directions
+            yield np.stack([keys, second * len(nodes) + first], 1).ravel(), np.repeat(weights, 2)
+
+
+def _note_repetitions(
+    is_first: NDArray[np.bool_], weights: NDArray[np.float32], directed: bool, counts: dict[str, int], notes: list[str]
+) -> None:
+    directions = 1 if directed else 2
+    kept = int(is_first.sum()) // directions
+    repeated = len(is_first) // directions - kept
+    if counts["loops"]:
+        notes.append(f"{_count(counts['loops'], 'self-loop')} left out; every layer adds its own")
+    if repeated and not directed and repeated == kept == counts["backwards"]:
+        notes.append(f"every edge is listed in both directions: {repeated} undirected edges")
+    elif repeated:
+        notes.append(f"{_count(repeated, 'repeated edge')} left out")
+    if repeated and len(weights):
+        firsts, others = np.flatnonzero(is_first), np.flatnonzero(~is_first)
+        same = firsts[np.searchsorted(firsts, others) - 1]
+        differing = int((weights[others] != weights[same]).sum()) // directions
+        if differing:
+            notes.append(
+                f"of the repeated edges, {differing} had another weight than the first, which was kept; add them up "
+                "beforehand if that is meant"
+            )
+
+
+def _count(number: int, what: str) -> str:
+    return f"1 {what} was" if number == 1 else f"{number} {what}s were"
 
 
 def _set_masks(data: Data, source: EdgeList, nodes: Ids) -> None:
@@ -358,6 +354,62 @@ def _set_split(data: Data, values: NodeValues, rows: NDArray[np.int64], notes: l
     notes.append(f"the column 'split' of {values.origin} is taken for the split of nodes: {counts}")
 
 
+def read_edges_from(
+    source: Any, weights: Any, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays | None = None
+) -> EdgeList:
+    """The edges of a file or of an object in memory, with the weights that were asked for."""
+    if weights is not None and not isinstance(weights, str | bool):
+        edges = _edges_of(source, False, columns, text, arrays or Arrays())
+        edges.weights = real_weights(weights, len(edges.source), edges.origin)
+        return edges
+    edges = _edges_of(source, weights, columns, text, arrays or Arrays())
+    if weights and edges.weights is None and len(edges.source):
+        named = f" called {weights!r}" if isinstance(weights, str) else ""
+        raise DataError(f"{edges.origin}: there are no weights{named}; leave them out, or pass them as weights=[...]")
+    return edges
+
+
+def _edges_of(
+    source: Any, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays
+) -> EdgeList:
+    if isinstance(source, str | Path):
+        return _from_file(local_path(source), weights, columns, text, arrays)
+    if is_frame(source) and text.header is None:
+        return edges_from_frame(source, weights, columns)
+    if columns is not None or text.header is not None:
+        raise DataError("columns is for tables and DataFrames, header for delimited files")
+    if isinstance(source, nx.Graph):
+        return edges_from_networkx(source, weights, "the networkx graph")
+    if sp.issparse(source):
+        return edges_from_matrix(source, weights, "the SciPy matrix")
+    if isinstance(source, Data):
+        return edges_from_pyg(source, weights)
+    if isinstance(source, BaseData | Dataset):
+        raise DataError(
+            f"edges come from one graph with one kind of nodes, not from a {type(source).__name__}; pass dataset[0], "
+            "or graph.to_homogeneous()"
+        )
+    if not hasattr(source, "__iter__"):
+        raise DataError(f"edges come from a file or a graph, not from a {type(source).__name__}")
+    if isinstance(source, torch.Tensor) and source.layout != torch.strided:
+        raise DataError("the edges are a sparse tensor; pass a SciPy matrix, or its edge_index")
+    return edges_from_pairs(source, with_weights=weights is not False)
+
+
+def _from_file(
+    path: Path, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays
+) -> EdgeList:
+    kind = file_kind(path)
+    if kind in _FORMATS:
+        check_is_file(path)
+        if columns is not None or text.header is not None:
+            raise DataError(f"{path}: columns and header are for delimited and Parquet files, not for {kind}")
+        return _FORMATS[kind](path, weights)
+    # columns may also be named by number, which tells nothing of a header
+    names = EDGE_COLUMN_NAMES | {name.strip().lower() for name in columns or () if not name.strip().isdecimal()}
+    return edges_from_table(open_table(path, text, names, keep=arrays.folder is None), weights, columns, text, arrays)
+
+
 def load_graph_by_text(
     edges: str,
     features: str | None = None,
@@ -380,17 +432,22 @@ def load_graph_by_text(
         raise DataError(
             f"{edges} is a folder; for a folder of graphs use --graphs {edges}, for one graph name its file"
         )
-    if (source is None) != (target is None):
-        raise DataError("--source and --target belong together; give both or none")
     chosen: Any = features
-    if features is not None and _has_attributes(edges) and not _is_named_file(features):
+    has_attributes = Path(edges).suffix.lower() in (".graphml", ".gexf")
+    if features is not None and has_attributes and not _is_named_file(features):
         chosen = features.split(",")
-    columns = None if source is None or target is None else (source, target)
     return load_graph(
         Path(edges), chosen, labels, False if weights == "none" else weights, directed,
-        columns=columns, header=header, delimiter=delimiter, comment=comment,
+        columns=columns_of(source, target), header=header, delimiter=delimiter, comment=comment,
         unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
     )  # fmt: skip
+
+
+def columns_of(source: str | None, target: str | None) -> tuple[str, str] | None:
+    """The columns of edges that flags name."""
+    if (source is None) != (target is None):
+        raise DataError("--source and --target belong together; give both or none")
+    return None if source is None or target is None else (source, target)
 
 
 def has_split(edges: str | None, labels: str | None, text: TextFormat | None = None) -> bool:
@@ -415,7 +472,3 @@ def _is_named_file(features: str) -> bool:
     return Path(features).exists() or file_kind(Path(features)) in {
         *DELIMITED_SUFFIXES, *PARQUET_SUFFIXES, ".npy", ".npz",
     }  # fmt: skip
-
-
-def _has_attributes(graph: str) -> bool:
-    return Path(graph).suffix.lower() in (".graphml", ".gexf")

@@ -1,6 +1,5 @@
-"""Features and labels of the nodes of a user's graph."""
+"""Values of the nodes of a user's graph: which row belongs to which node, features, and structural features."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,33 +10,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.utils import degree
 
 from h2hgcn.datasets.arrays import (
-    RANGE,
-    UNLABELLED,
-    Arrays,
-    blocks_of,
     closest_id,
-    holds_matrix,
     ids_of_objects,
-    load_arrays,
-    load_matrix,
+    load_named_array,
     plain_array,
-    single,
 )
-from h2hgcn.datasets.edges import EdgeList
-from h2hgcn.datasets.frames import is_frame, node_frame
+from h2hgcn.datasets.edges import RANGE, EdgeList
+from h2hgcn.datasets.table_files import TextFormat, check_is_file, local_path, open_table
 from h2hgcn.datasets.tables import (
     ID_NAMES,
+    Arrays,
     Ids,
     Table,
-    TextFormat,
-    check_is_file,
+    arrow_of,
+    blocks_of,
+    frame_table,
     id_column,
-    local_path,
-    open_table,
+    is_frame,
+    is_numbered,
+    is_pandas,
+    is_text,
     shown,
+    single,
 )
 from h2hgcn.errors import DataError
 
@@ -45,6 +45,9 @@ Unlinked = Literal["error", "keep", "drop"]
 
 # Names of columns that a note lists.
 _SHOWN_NAMES = 5
+
+# The cap of HGCN's one-hot degree; larger degrees share the last column.
+DEGREE_CAP = 5
 
 
 @dataclass
@@ -97,7 +100,7 @@ def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes
 
 
 def _by_number(values: NodeValues, nodes: Ids, what: str) -> NDArray[np.int64]:
-    count = values.values.shape[0] if hasattr(values.values, "shape") else len(values.values)
+    count = num_rows(values)
     if len(nodes) != count or nodes.dtype.kind != "i" or not np.array_equal(nodes, np.arange(count)):
         raise DataError(
             f"{values.origin} has {count} rows without ids, but there are {len(nodes)} nodes with ids from "
@@ -105,13 +108,6 @@ def _by_number(values: NodeValues, nodes: Ids, what: str) -> NDArray[np.int64]:
             "them with ids, as in a column 'id'"
         )
     return np.arange(count)
-
-
-def named_array(path: Path, arrays: Mapping[str, Any], names: Sequence[str]) -> Any:
-    name = next((name for name in names if name in arrays), None) or (next(iter(arrays)) if len(arrays) == 1 else None)
-    if name is None:
-        raise DataError(f"{path} holds the arrays {', '.join(arrays)}; call one of them {names[0]!r}")
-    return arrays[name]
 
 
 def and_more(count: int) -> str:
@@ -131,31 +127,64 @@ def read_node_table(
     table = open_table(path, replace(text, header=None), id_names | names, keep=keep)
     if not table.header_guessed or known is None:
         return table, []
-    told = _told_by_ids(table, set(map(str, known.tolist())), id_names)
-    if not told.has_header:
-        doubt = [f"the first line of {path} is taken for a row, not for a header"] if table.has_header else []
-        return told, doubt
-    if told.columns[id_column(told.columns, id_names)].lower() in id_names:
-        return told, []
-    return told, [f"the first line of {path} is taken for a header: {', '.join(told.columns[:_SHOWN_NAMES])}"]
+    guess = table.has_header
+    if _has_other_header(table, set(map(str, known.tolist())), id_names):
+        table = open_table(path, replace(text, header=not guess), keep=keep)
+    if not table.has_header:
+        return table, [f"the first line of {path} is taken for a row, not for a header"] if guess else []
+    if table.columns[id_column(table.columns, id_names)].lower() in id_names:
+        return table, []
+    return table, [f"the first line of {path} is taken for a header: {', '.join(table.columns[:_SHOWN_NAMES])}"]
 
 
-def _told_by_ids(table: Table, nodes: set[str], id_names: frozenset[str]) -> Table:
-    """The table, its first line read otherwise if the ids of the edges tell better than its words what it is.
+def _has_other_header(table: Table, nodes: set[str], id_names: frozenset[str]) -> bool:
+    """Whether the ids of the edges tell that the first line is not what its words look like.
 
     A first line that names a node, which no other line does, is a row; one that names none, above one that does, is a
     header.
     """
-    column = id_column(table.columns, id_names) if table.has_header else 0
-    if table.has_header:
-        name = table.columns[column]
-        is_row = name in nodes and not any(
-            pc.index(batch.column(column).ids().cast(pa.string()), name).as_py() >= 0 for batch in table.batches()
-        )
-        return table.with_header(False) if is_row else table
-    ids = table.first_ids(column, 2)
-    is_header = len(ids) > 1 and ids[0] not in nodes and ids[1] in nodes
-    return table.with_header(True) if is_header else table
+    if not table.has_header:
+        ids = table.first_ids(0, 2)
+        return len(ids) > 1 and ids[0] not in nodes and ids[1] in nodes
+    column = id_column(table.columns, id_names)
+    name = table.columns[column]
+    return name in nodes and not any(
+        pc.index(batch.column(column).ids().cast(pa.string()), name).as_py() >= 0 for batch in table.batches()
+    )
+
+
+def node_frame(source: Any, what: str, known: Ids | None) -> tuple[Table, int | None]:
+    """A frame with a row for each node, and which column has the node ids; None if rows belong to the nodes 0, 1, ...
+
+    The first of these that there is holds the ids: an index or a column called ``id``, ``node``, ...; an index that has
+    a name, or texts; a first column of texts, or of distinct integers that fit the ``known`` ids; any other index but
+    the usual 0, 1, 2, ...
+    """
+    origin = f"the {type(source).__name__} of {what}"
+    table = arrow_of(source, origin)
+    index = source.index if is_pandas(source) else None
+    if index is not None and index.nlevels > 1:
+        raise DataError(f"{origin} has an index of {index.nlevels} levels; keep the one that holds node ids")
+    named = [k for k, name in enumerate(table.column_names) if name.lower() in ID_NAMES]
+    in_index = index is not None and str(index.name).lower() in ID_NAMES
+    if named and not in_index:
+        return frame_table(table, origin), named[0]
+    in_index = in_index or (index is not None and (index.name is not None or index.dtype.kind not in "iu"))
+    if not in_index and table.num_columns > 1 and _holds_ids(table.column(0), known):
+        return frame_table(table, origin), 0
+    if index is None or (not in_index and is_numbered(index)):
+        return frame_table(table, origin), None
+    ids = arrow_of(index.to_frame(index=False, name="index"), origin).column(0)
+    return frame_table(table.add_column(0, f"index {index.name or ''}".strip(), ids), origin), 0
+
+
+def _holds_ids(column: pa.ChunkedArray, known: Ids | None) -> bool:
+    if not pa.types.is_integer(column.type) or column.null_count:
+        return is_text(column.type)
+    values = column.to_numpy()
+    if known is None or known.dtype.kind == "U" or len(np.unique(values)) < len(values):
+        return False
+    return bool(np.isin(known, values).all() or np.isin(values, known).all())
 
 
 def read_features(
@@ -171,7 +200,7 @@ def read_features(
         path = local_path(source)
         check_is_file(path)
         if path.suffix.lower() in (".npy", ".npz"):
-            return _features_by_number(_load_numbers(path), str(path))
+            return _features_by_number(load_named_array(path, ("x", "features", "feats")), str(path))
         table, notes = read_node_table(path, known, text or TextFormat(), keep=arrays.folder is None)
         return _features_from_table(table, id_column(table.columns), notes, arrays)
     if isinstance(source, Mapping):
@@ -206,7 +235,7 @@ def feature_tensor(
 def _features_from_table(table: Table, column: int | None, notes: list[str], arrays: Arrays) -> NodeValues:
     """``column`` holds the ids, if there are any."""
     others = [k for k in range(len(table.columns)) if k != column]
-    if column is not None and is_long([table.columns[k] for k in others]):
+    if column is not None and _is_long([table.columns[k] for k in others]):
         if arrays.folder is not None:
             raise DataError(
                 f"{table.origin} has sparse features (id, feature, value), which cannot be converted; use load_graph"
@@ -228,11 +257,11 @@ def _features_from_table(table: Table, column: int | None, notes: list[str], arr
     (values,) = arrays.join("features", rows())
     return NodeValues(
         values, str(table.origin), table.where, None if column is None else table.ids(column, ids),
-        [table.columns[k] for k in others], [*notes, *table.comment_note()],
+        [table.columns[k] for k in others], [*notes, *table.notes()],
     )  # fmt: skip
 
 
-def is_long(columns: Sequence[str]) -> bool:
+def _is_long(columns: Sequence[str]) -> bool:
     """Whether a table of features has a row for each number that is not 0, as its columns beside the id say."""
     return sorted(name.lower() for name in columns) == ["feature", "value"]
 
@@ -265,7 +294,7 @@ def _from_triples(table: Table, column: int, notes: list[str]) -> NodeValues:
     return _checked(
         NodeValues(
             values, str(table.origin), lambda row: table.where(int(first[row])), ids, [str(name) for name in names],
-            [*notes, *table.comment_note()], sparse=True,
+            [*notes, *table.notes()], sparse=True,
         )
     )  # fmt: skip
 
@@ -323,148 +352,15 @@ def _refuse_infinite(values: Any, where: Callable[[int], str]) -> None:
         )
 
 
-def _load_numbers(path: Path) -> Any:
-    arrays = load_arrays(path)
-    if isinstance(arrays, np.ndarray):
-        return arrays
-    if holds_matrix(arrays):
-        return load_matrix(path)
-    return named_array(path, arrays, ("x", "features", "feats"))
-
-
-_LABEL_NAMES = frozenset({"label", "labels", "y", "class", "category", "target"})
-_PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 01 and +1 are texts
-
-
-def read_labels(
-    source: Any, known: Ids | None = None, id_names: frozenset[str] = ID_NAMES, text: TextFormat | None = None
-) -> NodeValues:
-    """Classes of nodes: a file or DataFrame with an id, a label and perhaps a column ``split``; an array, or a mapping
-    by id.
-
-    ``known`` are the ids of the edges, by which a header is told from a row; ``id_names`` are names of id columns.
-    """
-    if isinstance(source, str | Path):
-        path = local_path(source)
-        check_is_file(path)
-        if path.suffix.lower() in (".npy", ".npz"):
-            return _labels_by_number(_load_labels(path), str(path))
-        table, notes = read_node_table(path, known, text or TextFormat(), _LABEL_NAMES, id_names)
-        return _labels_from_table(table, id_column(table.columns, id_names), notes)
-    if isinstance(source, Mapping):
-        keys = list(source)
-        labels = [_label(value) for value in source.values()]
-        return _noted(
-            NodeValues(
-                labels, "the labels", lambda row: f"the label of {keys[row]!r}", ids_of_objects(keys, "the labels")
-            )
-        )
-    if is_frame(source):
-        return _labels_from_table(*node_frame(source, "labels", known), [])
-    return _labels_by_number(source, "the labels")
-
-
-def label_tensor(values: NodeValues, rows: NDArray[np.int64]) -> tuple[torch.Tensor, list[Any]]:
-    """Classes counted from 0, -1 where there is none, and the names of the classes."""
-    labels = [values.values[row] if row >= 0 else None for row in rows]
-    kinds = {type(label) for label in labels if label is not None}
-    if len(kinds) > 1:
-        labels = [None if label is None else str(label) for label in labels]
-    names = sorted({label for label in labels if label is not None})
-    if not names:
-        raise DataError(f"{values.origin}: no node has a label")
-    number = {name: k for k, name in enumerate(names)}
-    return torch.tensor([UNLABELLED if label is None else number[label] for label in labels]), names
-
-
-def _labels_from_table(table: Table, column: int | None, notes: list[str]) -> NodeValues:
-    """``column`` holds the ids, if there are any."""
-    others = [k for k in range(len(table.columns)) if k != column]
-    split = split_column([table.columns[k] for k in others])
-    parts = None if split is None else _parts(table, others.pop(split))
-    others = [k for k in others if table.columns[k].lower() in _LABEL_NAMES] or others
-    if len(others) != 1:
-        raise DataError(
-            f"{table.origin} has the columns {', '.join(table.columns)}; labels need an id and one column, called "
-            "'label' if there are more"
-        )
-    labels = [_label(value) for value in table.values(others[0])]
-    ids = None if column is None else table.ids(column)
-    notes = [*notes, *table.comment_note()]
-    return _noted(NodeValues(labels, str(table.origin), table.where, ids, notes=notes, parts=parts))
-
-
-def split_column(columns: Sequence[str]) -> int | None:
-    """Which of the columns beside the id has the parts of a split; labels are in another one."""
-    places = [k for k, name in enumerate(columns) if name.lower() == "split"]
-    return places[0] if places and len(columns) > 1 else None
-
-
-def _parts(table: Table, column: int) -> list[str | None]:
-    """The part that each row's node is in, None where there is a blank."""
-    words = [None if value is None else str(value).strip().lower() for value in table.values(column)]
-    for row, word in enumerate(words):
-        if word and word not in _PARTS:
-            raise DataError(
-                f"{table.where(row)}: the split {word!r} is not known; use train, val or test, or leave it blank"
-            )
-    return [_PARTS[word] if word else None for word in words]
-
-
-def _noted(labels: NodeValues) -> NodeValues:
-    """In arrays -1 is no label, as PyTorch and PyG have it; where a gap can be left, it is a class like any other."""
-    if UNLABELLED in labels.values:
-        labels.notes.append(f"the label -1 in {labels.origin} is taken for a class; leave a gap where there is none")
-    return labels
-
-
-def _labels_by_number(source: Any, origin: str) -> NodeValues:
-    array = plain_array(source, origin)
-    if sp.issparse(array):
-        array = array.toarray()
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array.reshape(-1)
-    if array.ndim != 1:
-        raise DataError(f"{origin} must be one label a node, but have shape {array.shape}")
-    labels = [None if _is_unlabelled(value) else _label(value) for value in array.tolist()]
-    return NodeValues(labels, origin, lambda row: f"{origin}, row {row}")
-
-
-def _is_unlabelled(value: Any) -> bool:
-    return isinstance(value, int | float) and value == UNLABELLED
-
-
-def _label(value: Any) -> Any:
-    """A label as an integer or a text; None where there is none."""
-    if hasattr(value, "tolist"):  # numbers of NumPy and PyTorch
-        value = value.tolist()
-    if isinstance(value, list | tuple | set | dict):
-        raise DataError(f"the label {value!r} is neither an integer nor a text; give every node one label")
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return None
-    if isinstance(value, str):
-        text = value.strip()
-        return (int(text) if _INTEGER.fullmatch(text) else text) if text else None
-    if isinstance(value, float) and not value.is_integer():
-        raise DataError(f"the label {value!r} is neither an integer nor a text; classes are counted, not measured")
-    return int(value) if isinstance(value, int | float) else str(value)
-
-
-def _load_labels(path: Path) -> Any:
-    arrays = load_arrays(path)
-    return arrays if isinstance(arrays, np.ndarray) else named_array(path, arrays, ("y", "labels"))
-
-
 def features_of(
     source: EdgeList, features: Any, text: TextFormat | None = None, arrays: Arrays | None = None
 ) -> NodeValues | None:
     """The features that were given, by a file, an object or the names of attributes, else those of the graph."""
     if features is None:
-        return None if source.features is None else _of_nodes(read_features(source.features), source, "x")
-    if source.attributes is not None and _are_names(features):
+        return None if source.features is None else of_graph(read_features(source.features), source, "x")
+    if source.attributes is not None and are_names(features):
         names = [features] if isinstance(features, str) else list(features)
-        columns = [_attribute(source, name) for name in names]
+        columns = [attribute_of(source, name) for name in names]
         nodes = [node for node in columns[0] if all(node in column for column in columns)]
         values = {
             node: [_number(column[node], name, source) for column, name in zip(columns, names, strict=True)]
@@ -476,16 +372,7 @@ def features_of(
     return read_features(features, source.ids, text, arrays)
 
 
-def labels_of(source: EdgeList, labels: Any, text: TextFormat | None = None) -> NodeValues | None:
-    """The labels that were given, else those of the graph."""
-    if labels is None:
-        return None if source.labels is None else _of_nodes(read_labels(source.labels), source, "y")
-    if source.attributes is not None and _are_names(labels):
-        return read_labels(_attribute(source, labels))
-    return read_labels(labels, source.ids, text=text)
-
-
-def _of_nodes(values: NodeValues, source: EdgeList, name: str) -> NodeValues:
+def of_graph(values: NodeValues, source: EdgeList, name: str) -> NodeValues:
     """Values that came with a graph belong to its nodes, in its order."""
     rows = num_rows(values)
     if rows != len(source.ids):
@@ -500,13 +387,13 @@ def num_rows(values: NodeValues) -> int:
     return values.values.shape[0] if hasattr(values.values, "shape") else len(values.values)
 
 
-def _are_names(given: Any) -> bool:
+def are_names(given: Any) -> bool:
     if isinstance(given, str):
         return not Path(given).suffix
     return isinstance(given, Sequence) and bool(given) and all(isinstance(name, str) for name in given)
 
 
-def _attribute(source: EdgeList, name: str) -> dict[Any, Any]:
+def attribute_of(source: EdgeList, name: str) -> dict[Any, Any]:
     assert source.attributes is not None
     values = source.attributes(name)
     if not values:
@@ -521,3 +408,62 @@ def _number(value: Any, name: str, source: EdgeList) -> float:
         raise DataError(
             f"{source.origin}: the node attribute {name!r} holds {value!r}, which is not a number"
         ) from None
+
+
+def one_hot_degree(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Degrees as one-hot rows ``(n, 6)``, capped at 5."""
+    degrees = degree(edge_index[1], num_nodes, dtype=torch.long).clamp_max(DEGREE_CAP)
+    return F.one_hot(degrees, DEGREE_CAP + 1).float()
+
+
+def structural_features(edge_index: Tensor, num_nodes: int, directed: bool = False) -> tuple[Tensor, list[str]]:
+    """``log(1 + degree)``, the one-hot capped degree, and a constant 1, with the names of the columns.
+
+    A directed graph has these columns for the in-degree and again for the out-degree.
+    """
+    kinds = {"in-degree": edge_index, "out-degree": edge_index.flip(0)} if directed else {"degree": edge_index}
+    columns, names = [], []
+    for word, edges in kinds.items():
+        columns += [degree(edges[1], num_nodes).log1p().unsqueeze(1), one_hot_degree(edges, num_nodes)]
+        names += [f"log(1 + {word})", *(f"{word} {k}" for k in range(DEGREE_CAP)), f"{word} {DEGREE_CAP}+"]
+    return torch.cat([*columns, torch.ones(num_nodes, 1)], 1), [*names, "constant"]
+
+
+def add_structural_features(graph: Any) -> str:
+    """Gives a graph without features those that its edges make; returns a note for its user."""
+    directed = bool(getattr(graph, "directed", False))
+    graph.x, graph.feature_names = structural_features(graph.edge_index, graph.num_nodes, directed)
+    graph.structural = True
+    return structural_note(directed)
+
+
+def structural_note(directed: bool) -> str:
+    degree = "in- and out-degree" if directed else "degree"
+    return f"no features were given; structural ones were made: {degree}, one-hot degree up to 5, constant"
+
+
+def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Tensor:
+    """The features of a graph for ``"lp"``, ``"nc"`` or ``"embed"``.
+
+    For labels to be predicted, columns that they were made from (``graph.label_columns``) are left out. Structural
+    features are computed again from ``edge_index``, the graph to train on, since degrees would tell of edges to be
+    predicted. Where the dataset asks for it (Airport), its one-hot degree and a constant follow.
+    """
+    if task not in ("lp", "nc", "embed"):
+        raise DataError(f"task={task!r} is not known; use 'lp', 'nc' or 'embed'")
+    if getattr(graph, "structural", False):  # made from the graph, so computed again without the edges to be predicted
+        return graph.x if edge_index is None else _structural_again(graph, edge_index)
+    x: Tensor = graph.x
+    hidden = getattr(graph, "label_columns", None) if task == "nc" else None
+    if hidden:
+        x = x[:, [column for column in range(x.shape[1]) if column not in hidden]]
+    if getattr(graph, "append_structure", False):
+        edge_index = graph.edge_index if edge_index is None else edge_index
+        x = torch.cat([x, one_hot_degree(edge_index, len(x)), torch.ones(len(x), 1)], 1)
+    return x
+
+
+def _structural_again(graph: Any, edge_index: Tensor) -> Tensor:
+    """The same columns from other edges. Directed graphs that older runs hold have the in-degree alone."""
+    both = graph.x.shape[1] > DEGREE_CAP + 3
+    return structural_features(edge_index, graph.num_nodes, both)[0]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import lzma
 import os
-import urllib.error
-import urllib.request
+import shutil
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from http.client import HTTPException
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write
@@ -61,7 +59,6 @@ def is_writable(folder: Path) -> bool:
 
 
 _TIMEOUT_SECONDS = 30
-_CHUNK = 1 << 18
 
 # What damaged, encrypted or oddly packed members end in.
 _ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
@@ -73,31 +70,19 @@ class DownloadError(DataError):
 
 def download(url: str, path: Path, sha256: str | None = None) -> None:
     """Writes ``url`` to ``path``, if all of it arrives and its checksum fits."""
-    digest = hashlib.sha256()
-    received = 0
-    try:
-        with (
-            urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response,
-            atomic_write(path) as file,
-            _bar() as bar,
-        ):
-            length = response.headers.get("Content-Length", "")
-            expected = int(length) if length.isascii() and length.isdigit() else None  # no number is no promise
-            task = bar.add_task(path.name, total=expected)
-            while chunk := response.read(_CHUNK):
-                file.write(chunk)
-                digest.update(chunk)
-                received += len(chunk)
-                bar.advance(task, len(chunk))
-            if expected is not None and received != expected:
-                raise DownloadError(f"{url} broke off after {received} of {expected} bytes; try again")
-            if sha256 is not None and digest.hexdigest() != sha256:
-                raise DownloadError(
-                    f"{url} has the checksum {digest.hexdigest()}, but {sha256} was expected; it was not kept. "
-                    "The file at that address has changed, or something between changed it"
-                )
-    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-        raise DownloadError(f"{url} could not be had ({error})") from error
+    import pooch  # here and not above: with requests it takes a while, and serves this alone
+    import requests
+
+    pooch.get_logger().setLevel("WARNING")
+    downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_SECONDS)
+    with TemporaryDirectory() as folder:
+        try:
+            with Console(stderr=True).status(f"downloading {path.name}"):
+                downloaded = Path(pooch.retrieve(url, sha256, path.name, folder, downloader=downloader))
+        except (requests.RequestException, ValueError) as error:  # of values: another checksum
+            raise DownloadError(f"{url} could not be downloaded ({error})") from error
+        with downloaded.open("rb") as source, atomic_write(path) as file:
+            shutil.copyfileobj(source, file)
 
 
 def unzip(archive: Path, wanted: dict[str, Path]) -> None:
@@ -109,8 +94,7 @@ def unzip(archive: Path, wanted: dict[str, Path]) -> None:
                 if name not in members:
                     raise DownloadError(f"{archive.name} does not hold {name}, but {', '.join(sorted(members))}")
                 with opened.open(members[name]) as source, atomic_write(path) as file:
-                    while chunk := source.read(_CHUNK):
-                        file.write(chunk)
+                    shutil.copyfileobj(source, file)
     except _ZIP_FAULTS as error:
         raise DownloadError(f"{archive.name} is not a whole zip archive ({error}); try again") from error
 
@@ -118,11 +102,6 @@ def unzip(archive: Path, wanted: dict[str, Path]) -> None:
 def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _bar() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 @dataclass(frozen=True)
@@ -378,22 +357,20 @@ DATASETS = {
         airport_files(),
         {"lp": "legacy"},
     ),
-    "cora": NamedDataset(
-        "citations of machine-learning papers",
-        "2,708 nodes, 5,278 edges",
-        ("lp", "nc"),
-        _loader("benchmarks", "load_planetoid", "cora"),
-        planetoid_files("cora"),
-        {"lp": "legacy", "nc": "planetoid"},
-    ),
-    "pubmed": NamedDataset(
-        "citations of papers on diabetes",
-        "19,717 nodes, 44,324 edges",
-        ("lp", "nc"),
-        _loader("benchmarks", "load_planetoid", "pubmed"),
-        planetoid_files("pubmed"),
-        {"lp": "legacy", "nc": "planetoid"},
-    ),
+    **{
+        name: NamedDataset(
+            description,
+            size,
+            ("lp", "nc"),
+            _loader("benchmarks", "load_planetoid", name),
+            planetoid_files(name),
+            {"lp": "legacy", "nc": "planetoid"},
+        )
+        for name, description, size in (
+            ("cora", "citations of machine-learning papers", "2,708 nodes, 5,278 edges"),
+            ("pubmed", "citations of papers on diabetes", "19,717 nodes, 44,324 edges"),
+        )
+    },
     **{
         f"hyperbolic-{name}": NamedDataset(
             "random graph with a hidden hierarchy, generated",
@@ -409,30 +386,21 @@ DATASETS = {
         ("gc",),
         _synthetic,
     ),
-    "dd": NamedDataset(
-        "proteins, enzymes or not (large graphs)",
-        "1,178 graphs",
-        ("gc",),
-        _loader("tu", "load_tu", "dd"),
-        tu_files("dd"),
-        {"gc": "fair-comparison"},
-    ),
-    "proteins": NamedDataset(
-        "proteins, enzymes or not",
-        "1,113 graphs",
-        ("gc",),
-        _loader("tu", "load_tu", "proteins"),
-        tu_files("proteins"),
-        {"gc": "fair-comparison"},
-    ),
-    "enzymes": NamedDataset(
-        "enzymes of six classes",
-        "600 graphs",
-        ("gc",),
-        _loader("tu", "load_tu", "enzymes"),
-        tu_files("enzymes"),
-        {"gc": "fair-comparison"},
-    ),
+    **{
+        name: NamedDataset(
+            description,
+            f"{TU_FACTS[name].num_graphs:,} graphs",
+            ("gc",),
+            _loader("benchmarks", "load_tu", name),
+            tu_files(name),
+            {"gc": "fair-comparison"},
+        )
+        for name, description in (
+            ("dd", "proteins, enzymes or not (large graphs)"),
+            ("proteins", "proteins, enzymes or not"),
+            ("enzymes", "enzymes of six classes"),
+        )
+    },
 }
 
 

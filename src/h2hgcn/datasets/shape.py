@@ -1,15 +1,19 @@
-"""The shape of a simple graph: components, bridges, clustering, distances, Gromov δ-hyperbolicity."""
+"""The shape of a simple graph: components, bridges, distances, Gromov δ-hyperbolicity; closures of hierarchies."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from numpy.typing import NDArray
 from scipy.sparse import csgraph
+from torch import Tensor
 
 from h2hgcn.datasets.arrays import edge_ends
+from h2hgcn.errors import DataError
 from h2hgcn.jit import compiled, run_on_rows
 
 
@@ -126,108 +130,6 @@ def _count_bridges(starts: Any, neighbors: Any) -> int:
                 reach[parent] = min(reach[parent], reach[node])
                 bridges += reach[node] == entered[node]
     return bridges
-
-
-# Pairs of neighbors looked at when triangles are counted, at a few nanoseconds each.
-COUNTING_BUDGET = 1_000_000_000
-# Pairs of neighbors drawn otherwise; the standard error is then at most 0.001.
-SAMPLES = 250_000
-
-
-@dataclass(frozen=True)
-class Clustering:
-    """The mean over nodes (0 for less than two neighbors), and the share of all pairs of neighbors that are joined."""
-
-    average: float | None
-    average_error: float | None
-    transitivity: float | None
-    transitivity_error: float | None
-    sampled: bool
-
-
-def measure_clustering(graph: SimpleGraph, *, seed: int = 0, effort: float = 1.0) -> Clustering:
-    if not graph.num_nodes:
-        return Clustering(None, None, None, None, False)
-    degrees = graph.degrees
-    wedges = degrees * (degrees - 1) / 2
-    if not wedges.any():
-        return Clustering(0.0, 0.0, 0.0, 0.0, False)
-    # a node's rank by degree; edges point to the higher rank, so that hubs have few to point at
-    ranks = np.empty(graph.num_nodes, np.int32)
-    ranks[np.argsort(degrees, kind="stable")] = np.arange(graph.num_nodes, dtype=np.int32)
-    if _pairs_to_check(graph.starts, graph.neighbors, ranks) > effort * COUNTING_BUDGET:
-        return _sampled(graph, wedges, np.random.default_rng(seed))
-    triangles = np.zeros(graph.num_nodes, np.int64)
-    _count_triangles(graph.starts, graph.neighbors, ranks, triangles)
-    average = float((triangles / np.maximum(wedges, 1)).mean())
-    return Clustering(average, 0.0, float(triangles.sum() / wedges.sum()), 0.0, False)
-
-
-def _sampled(graph: SimpleGraph, wedges: NDArray[np.float64], random: np.random.Generator) -> Clustering:
-    """Draws two neighbors of random nodes (Schank and Wagner 2005)."""
-    centers = np.flatnonzero(wedges)
-    uniform = random.choice(centers, SAMPLES)
-    by_wedges = np.searchsorted(wedges.cumsum(), random.random(SAMPLES) * wedges.sum(), side="right")
-    average, average_error = _share_joined(graph, uniform, random)
-    transitivity, transitivity_error = _share_joined(graph, by_wedges, random)
-    part = len(centers) / graph.num_nodes
-    return Clustering(part * average, part * average_error, transitivity, transitivity_error, True)
-
-
-def _share_joined(graph: SimpleGraph, centers: NDArray[Any], random: np.random.Generator) -> tuple[float, float]:
-    degrees = graph.starts[centers + 1] - graph.starts[centers]
-    first = random.integers(degrees)
-    second = (first + random.integers(1, degrees)) % degrees
-    ends = [graph.neighbors[graph.starts[centers] + offset] for offset in (first, second)]
-    share = float(_count_joined(graph.starts, graph.neighbors, *ends)) / len(centers)
-    return share, math.sqrt(share * (1 - share) / len(centers))
-
-
-@compiled
-def _pairs_to_check(starts: Any, neighbors: Any, ranks: Any) -> float:
-    upward = np.zeros(len(ranks), np.int64)
-    for node in range(len(ranks)):
-        for arc in range(starts[node], starts[node + 1]):
-            upward[node] += ranks[neighbors[arc]] > ranks[node]
-    pairs = 0.0
-    for node in range(len(ranks)):
-        for arc in range(starts[node], starts[node + 1]):
-            if ranks[neighbors[arc]] > ranks[node]:
-                pairs += upward[neighbors[arc]]
-    return pairs
-
-
-@compiled
-def _count_triangles(starts: Any, neighbors: Any, ranks: Any, triangles: Any) -> None:
-    upward = np.empty(len(neighbors) // 2, np.int32)
-    bounds = np.zeros(len(starts), np.int64)
-    for node in range(len(ranks)):
-        bounds[node + 1] = bounds[node]
-        for arc in range(starts[node], starts[node + 1]):
-            if ranks[neighbors[arc]] > ranks[node]:
-                upward[bounds[node + 1]] = neighbors[arc]
-                bounds[node + 1] += 1
-    marked_by = np.full(len(ranks), -1, np.int32)
-    for low in range(len(ranks)):
-        for arc in range(bounds[low], bounds[low + 1]):
-            marked_by[upward[arc]] = low
-        for arc in range(bounds[low], bounds[low + 1]):
-            middle = upward[arc]
-            for top in upward[bounds[middle] : bounds[middle + 1]]:
-                if marked_by[top] == low:
-                    triangles[low] += 1
-                    triangles[middle] += 1
-                    triangles[top] += 1
-
-
-@compiled
-def _count_joined(starts: Any, neighbors: Any, first: Any, second: Any) -> int:
-    joined = 0
-    for i in range(len(first)):
-        low, end = starts[first[i]], starts[first[i] + 1]
-        position = low + np.searchsorted(neighbors[low:end], second[i])
-        joined += position < end and neighbors[position] == second[i]
-    return joined
 
 
 # One bit of a word for every source.
@@ -449,9 +351,7 @@ FEWEST_SOURCES, MOST_SOURCES = 64, 1_000
 class Hyperbolicity:
     """δ over four nodes of the largest component, all of them or a sample, and the diameter of the whole graph.
 
-    ``histogram[i]`` counts the quadruples with δ = i/2. Unless ``exact``, ``delta`` is the largest seen, a lower bound,
-    and with 95 % confidence at most ``share_above`` of the quadruples exceed it (the rule of three, 3/N for N
-    quadruples; where they share nodes, N counts those that could be disjoint).
+    ``histogram[i]`` counts the quadruples with δ = i/2. Unless ``exact``, ``delta`` is the largest seen, a lower bound.
 
     ``relative`` is 2δ over the diameter, at most 1. ``relative_mean`` and ``relative_spread`` are twice the mean δ over
     the mean and over the standard deviation of the distances.
@@ -459,7 +359,6 @@ class Hyperbolicity:
 
     delta: float
     exact: bool
-    share_above: float | None
     mean: float | None
     mean_error: float | None
     histogram: tuple[int, ...]
@@ -493,7 +392,6 @@ def measure_hyperbolicity(
     return Hyperbolicity(
         delta=delta,
         exact=exact,
-        share_above=0.0 if exact else _share_above(spread, len(walks.distances), len(nodes)),
         mean=spread.mean,
         mean_error=spread.error,
         histogram=spread.histogram,
@@ -532,11 +430,6 @@ def _affordable_sources(graph: SimpleGraph, nodes: int, effort: float) -> int:
     return nodes if affordable >= nodes else min(nodes, max(FEWEST_SOURCES, min(affordable, MOST_SOURCES)))
 
 
-def _share_above(spread: DeltaSpread, sampled: int, population: int) -> float:
-    independent = spread.quadruples if sampled == population else sampled // 4
-    return min(3 / max(independent, 1), 1.0)
-
-
 def _mean_and_deviation(distances: NDArray[np.int32]) -> tuple[float | None, float | None]:
     between = distances[np.triu_indices(len(distances), 1)]
     return (float(between.mean()), float(between.std())) if len(between) else (None, None)
@@ -544,3 +437,82 @@ def _mean_and_deviation(distances: NDArray[np.int32]) -> tuple[float | None, flo
 
 def _twice_over(delta: float | None, scale: float | None) -> float | None:
     return None if delta is None or not scale else 2 * delta / scale
+
+
+# Links of a closure that fit in a few GB of memory together with what is computed from them.
+_MOST_LINKS = 1 << 26
+
+
+# Nodes of a cycle that a message names.
+_NAMED_IN_CYCLE = 8
+
+
+def transitive_closure(edge_index: Tensor, num_nodes: int, names: Sequence[Any] | None = None) -> Tensor:
+    """All links ``(2, k)`` from a node to a node that can be reached from it, sorted by source and target.
+
+    Raises a ``DataError`` that names one cycle, by ``names`` of nodes or by numbers, if there is any. Self-loops are
+    dropped.
+    """
+    rows, columns = edge_index.numpy()
+    kept = rows != columns
+    size = (num_nodes, num_nodes)
+    edges = sp.csr_array((np.ones(int(kept.sum()), dtype=np.int8), (rows[kept], columns[kept])), shape=size)
+    edges.data[:] = 1  # repeated edges were added up
+    _check_acyclic(edges, names)
+    closure = paths = edges
+    while paths.nnz:
+        paths = paths @ edges  # walks that are one edge longer
+        paths.data[:] = 1
+        closure = closure + paths
+        closure.data[:] = 1
+        if closure.nnz > _MOST_LINKS:
+            raise DataError(
+                f"the transitive closure has more than {_MOST_LINKS:,} links; leave out --closure, or embed a part of "
+                "the hierarchy"
+            )
+    closure.sort_indices()
+    links = closure.tocoo()
+    return torch.from_numpy(np.stack([links.row, links.col]).astype(np.int64))
+
+
+def _check_acyclic(edges: sp.csr_array, names: Sequence[Any] | None) -> None:
+    count, component = csgraph.connected_components(edges, directed=True, connection="strong")
+    if count == edges.shape[0]:
+        return
+    inside = np.bincount(component)[component] > 1
+    node = int(inside.argmax())
+    seen: dict[int, int] = {}
+    while node not in seen:  # each node of a strong component has an edge that stays in it
+        seen[node] = len(seen)
+        targets = edges.indices[edges.indptr[node] : edges.indptr[node + 1]]
+        node = int(targets[component[targets] == component[node]][0])
+    cycle = [*list(seen)[seen[node] :], node]
+    shown = [str(number if names is None else names[number]) for number in cycle]
+    if len(shown) > _NAMED_IN_CYCLE + 1:
+        shown = [*shown[:_NAMED_IN_CYCLE], "...", shown[-1]]
+    raise DataError(
+        f"the graph has a cycle, so it has no transitive closure: {' -> '.join(shown)}; remove an edge of it, or leave "
+        "out --closure"
+    )
+
+
+def random_taxonomy(num_nodes: int, seed: int = 0) -> NDArray[np.int64]:
+    """Edges ``(num_nodes - 1, 2)`` from child to parent of a ragged random tree, whose root is node 0.
+
+    Nodes arrive one after the other and choose a parent in proportion to a random appetite for children, which is
+    log-normal, and to ``1 / (1 + depth)``: a few nodes have many children, most have none, and depths vary.
+    """
+    if num_nodes < 1:
+        raise DataError(f"num_nodes={num_nodes}: a taxonomy has at least one node")
+    random = np.random.default_rng(seed)
+    appetite = random.lognormal(sigma=2.0, size=num_nodes)
+    parents = np.zeros(num_nodes, dtype=np.int64)
+    depth = np.zeros(num_nodes)
+    weight = np.zeros(num_nodes)
+    weight[0] = appetite[0]
+    for node in range(1, num_nodes):
+        total = np.cumsum(weight[:node])
+        parent = min(int(np.searchsorted(total, random.random() * total[-1], side="right")), node - 1)
+        parents[node], depth[node] = parent, depth[parent] + 1
+        weight[node] = appetite[node] / (1 + depth[node])
+    return np.stack([np.arange(1, num_nodes), parents[1:]], axis=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
@@ -172,15 +173,8 @@ def split_edges(
     check_protocol(protocol)
     check_fractions(val, test)
     check_seed(seed)
+    given, weights, loops = _given_edges(graph, protocol)
     directed = bool(getattr(graph, "directed", False))
-    if protocol == "legacy" and directed:
-        raise DataError("the legacy protocol knows undirected graphs only; use protocol='clean'")
-    if getattr(graph, "edge_index", None) is None:
-        raise DataError("the graph has no edge_index; link prediction needs edges")
-    given, weights = edge_ends(graph).T, edge_weights(graph)
-    loops = removed_loops(graph) if protocol == "legacy" else np.empty((0, 2), dtype=np.int64)
-    if len(loops) and weights is not None:
-        raise DataError("the legacy protocol puts back self-loops, which have no weights here; use protocol='clean'")
     space = PairSpace(int(graph.num_nodes or 0), directed, with_self=protocol == "legacy")
     edges = distinct_pairs(space, np.concatenate([given, loops]))
     num_val, num_test = int(len(edges) * val), int(len(edges) * test)
@@ -201,6 +195,19 @@ def split_edges(
         num_nodes=space.num_nodes, seed=seed, protocol=protocol, directed=directed,
         train_weights=None if weights is None else _weights_of(train, space, given, weights),
     )  # fmt: skip
+
+
+def _given_edges(graph: Any, protocol: Protocol) -> tuple[Pairs, NDArray[np.float32] | None, Pairs]:
+    """The edges of a graph, their weights, and the self-loops that the legacy protocol puts back."""
+    if protocol == "legacy" and getattr(graph, "directed", False):
+        raise DataError("the legacy protocol knows undirected graphs only; use protocol='clean'")
+    if getattr(graph, "edge_index", None) is None:
+        raise DataError("the graph has no edge_index; link prediction needs edges")
+    weights = edge_weights(graph)
+    loops = removed_loops(graph) if protocol == "legacy" else np.empty((0, 2), dtype=np.int64)
+    if len(loops) and weights is not None:
+        raise DataError("the legacy protocol puts back self-loops, which have no weights here; use protocol='clean'")
+    return edge_ends(graph).T, weights, loops
 
 
 def draw_negatives(split: EdgeSplit, count: int, random: np.random.RandomState | np.random.Generator | int) -> Pairs:
@@ -396,22 +403,26 @@ def split_graphs(
             f"folds={folds!r} must lie between 2 and {smallest}, the size of the smallest class; "
             f"choose fewer folds (--set task.num_folds={smallest}), or add graphs"
         )
+    return tuple(GraphSplit(*parts, seed, protocol) for parts in _stratified_folds(labels, folds, seed))
+
+
+def _stratified_folds(labels: Indices, folds: int, seed: int) -> Iterator[tuple[Indices, Indices, Indices]]:
     from sklearn.model_selection import StratifiedKFold, train_test_split  # takes a while, and serves this alone
 
     splitter = StratifiedKFold(folds, shuffle=True, random_state=np.random.RandomState(seed))
-    result = []
+    num_classes = len(np.unique(labels))
     for rest, test in splitter.split(labels, labels):
-        random = np.random.RandomState(seed)
+        held_out = max(math.ceil(_INNER_VALIDATION * len(rest)), num_classes)  # each class, if few
         try:
-            held_out = max(math.ceil(_INNER_VALIDATION * len(rest)), int((sizes > 0).sum()))  # each class, if few
-            train, val = train_test_split(rest, test_size=held_out, stratify=labels[rest], random_state=random)
+            train, val = train_test_split(
+                rest, test_size=held_out, stratify=labels[rest], random_state=np.random.RandomState(seed)
+            )
         except ValueError as error:  # of some class there is nobody to spare
             raise DataError(
                 f"with folds={folds}, {len(rest)} graphs are left to train and validate, of which "
                 f"{held_out} cannot be held out class by class ({error}); give more graphs of every class"
             ) from error
-        result.append(GraphSplit(np.sort(train), np.sort(val), test, seed, protocol))
-    return tuple(result)
+        yield np.sort(train), np.sort(val), test
 
 
 def _classes(graphs: Any) -> NDArray[np.int64]:
@@ -419,7 +430,7 @@ def _classes(graphs: Any) -> NDArray[np.int64]:
     if y is None:
         raise DataError(f"{type(graphs).__name__} has no y; give a collection with one class a graph in its y")
     try:
-        given = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y)
+        given = to_numpy(y)
     except ValueError as error:
         raise DataError(f"y must hold one class for each of {len(graphs)} graphs ({error})") from error
     if given.size != len(graphs) or not given.size or given.dtype.kind not in "biuf":

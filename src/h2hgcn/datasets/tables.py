@@ -1,84 +1,35 @@
-"""Tables of edges or nodes in delimited text and Parquet files: one reader, whole or in batches."""
+"""Tables of edges or nodes, from files or DataFrames, read in batches of rows; and the arrays that are made of them."""
 
-import gzip
 import os
-import re
-import zlib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from io import BytesIO
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow.interchange import from_dataframe
 
 from h2hgcn.errors import DataError
 
 Ids = NDArray[Any]  # integers or texts
 Codes = NDArray[np.int64]
 
-DELIMITED_SUFFIXES = frozenset({".csv", ".tsv", ".txt", ".tab", ".edges", ".edgelist", ".dat"})
-PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
+ID_NAMES = frozenset({"id", "ids", "node", "node_id", "nodeid", "name"})
+SOURCE_NAMES = ("source", "src", "from", "u", "head", "node1", "node_1", "id1", "id_1", "start", "subject", "parent")
+TARGET_NAMES = ("target", "dst", "to", "v", "tail", "node2", "node_2", "id2", "id_2", "end", "object", "child")
+EDGE_COLUMN_NAMES = frozenset(SOURCE_NAMES + TARGET_NAMES)
 
-# A batch: bytes of a delimited file, rows of a Parquet file.
-BLOCK_BYTES, BLOCK_ROWS = 1 << 24, 1 << 18
-
-# The delimiter and the header are guessed from so many records, which are read in blocks of so many bytes.
-_HEAD_RECORDS, _HEAD_BYTES = 50, 1 << 16
-
-# A small file can claim much: a long line, many columns, many rows, text that was compressed a thousandfold.
-LIMITS_VARIABLE = "H2HGCN_LIMITS"
-_LINE_BYTES, _COLUMNS, _ROWS, _UNPACKED_BYTES = 1 << 24, 100_000, 10_000_000, 1 << 27
-_ROWS_PER_BYTE, _UNPACKED_PER_BYTE = 100, 50
-
-# A quoted field over several lines that is longer was never closed.
-_LONGEST_RECORD = 1 << 17
-
-_DELIMITERS = ("\t", ";", "|", ",", " ")
-_DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
-_BLANKS = re.compile(r"[ \t]+")
-_QUOTED_FIELD = re.compile(r'(?m)(?:^|(?<=[\t;|, ]))"(?:[^"]|"")*"')
-_DECIMAL = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _MAX_WHOLE_FLOAT = 2.0**53  # beyond, neighboring integers are the same floating-point number
 
 # Texts as a NumPy array take as much room as the longest, each. More than this is refused if it is many times the text.
 _WIDE_BYTES, _WIDE_FACTOR = 1 << 28, 16
 
-
-@dataclass(frozen=True)
-class TextFormat:
-    """How delimited files are written; None is guessed.
-
-    Args:
-        header: Whether the first line is a header.
-        delimiter: What stands between fields: one character, or ``"tab"``, ``"space"`` (any number of blanks),
-            ``"comma"``, ``"semicolon"`` or ``"pipe"``.
-        comment: What lines that are not data begin with, ``#`` by default; ``"none"`` if all lines are data.
-    """
-
-    header: bool | None = None
-    delimiter: str | None = None
-    comment: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.delimiter is not None:
-            object.__setattr__(self, "delimiter", _DELIMITER_NAMES.get(self.delimiter, self.delimiter))
-            if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\n\r\0':
-                names = ", ".join(name for name in _DELIMITER_NAMES if name.isalpha())
-                raise DataError(f"delimiter={self.delimiter!r} is not one ASCII character; give one, or one of {names}")
-        if self.comment is not None:
-            object.__setattr__(self, "comment", "" if self.comment == "none" else self.comment)
-            if self.comment != self.comment.strip() or '"' in self.comment:
-                raise DataError(f"comment={self.comment!r} has blanks or quotes; give what comment lines begin with")
-
-    def is_given(self) -> bool:
-        return self != TextFormat()
+# Rows that are worked on together, so that arrays may be larger than memory.
+BLOCK = 1 << 22
 
 
 class Table:
@@ -89,6 +40,7 @@ class Table:
         columns: The names of the columns.
         read: Reads the rows, from the start every time.
         where: Says where a row is, counted from 0.
+        notes: What to tell the user once all rows were read.
         has_header: Whether the columns have names of their own.
         header_guessed: Whether that was guessed.
         typed: Whether texts are ids as they are; else ``7`` may have been written for a number.
@@ -97,10 +49,10 @@ class Table:
 
     def __init__(
         self, origin: Path | str, columns: list[str], read: Callable[[], Iterator[pa.RecordBatch]],
-        where: Callable[[int], str], *, has_header: bool = True, header_guessed: bool = False, typed: bool = False,
-        keep: bool = True,
+        where: Callable[[int], str], notes: Callable[[], list[str]] = list, *, has_header: bool = True,
+        header_guessed: bool = False, typed: bool = False, keep: bool = True,
     ) -> None:  # fmt: skip
-        self.origin, self.columns, self.where = origin, columns, where
+        self.origin, self.columns, self.where, self.notes = origin, columns, where, notes
         self.has_header, self.header_guessed, self.typed = has_header, header_guessed, typed
         self._read, self._keep, self._kept = read, keep, list[pa.RecordBatch]()
         self._is_complete = False
@@ -112,8 +64,7 @@ class Table:
             yield Batch(self, rows, first)
             first += len(rows)
         if not first:
-            header = "a header and " if isinstance(self, TextTable) else ""
-            raise DataError(f"{self.origin} has {header}no rows; put data into it, or name another file")
+            raise DataError(f"{self.origin} has a header and no rows; put data into it, or name another file")
 
     def _reading(self) -> Iterator[pa.RecordBatch]:
         self._kept = []
@@ -123,14 +74,6 @@ class Table:
             if len(rows):
                 yield rows
         self._is_complete = self._keep
-
-    def comment_note(self) -> list[str]:
-        """Whether lines were left out as comments, once all rows were read."""
-        return []
-
-    def with_header(self, header: bool) -> "Table":
-        """The same file, its first line read as a header or as a row."""
-        raise NotImplementedError
 
     def column_number(self, name: str) -> int:
         """The place of a column; without a header, also by its number, counted from 1."""
@@ -382,12 +325,6 @@ def _integers_if_all(values: pa.Array) -> pa.Array:
     return integers if pc.all(pc.equal(integers.cast(pa.string()), values)).as_py() else values
 
 
-ID_NAMES = frozenset({"id", "ids", "node", "node_id", "nodeid", "name"})
-SOURCE_NAMES = ("source", "src", "from", "u", "head", "node1", "node_1", "id1", "id_1", "start", "subject", "parent")
-TARGET_NAMES = ("target", "dst", "to", "v", "tail", "node2", "node_2", "id2", "id_2", "end", "object", "child")
-EDGE_COLUMN_NAMES = frozenset(SOURCE_NAMES + TARGET_NAMES)
-
-
 def end_columns(columns: Sequence[str]) -> tuple[int, int]:
     """The columns that are called source and target, in any of their names, else the first two."""
     names = [name.lower() for name in columns]
@@ -400,85 +337,6 @@ def id_column(columns: Sequence[str], id_names: frozenset[str] = ID_NAMES) -> in
     return next((k for k, name in enumerate(columns) if name.lower() in id_names), 0)
 
 
-def check_limit(count: int, limit: float, claim: str) -> None:
-    """Raises if ``count`` exceeds a limit that keeps memory in proportion to a file; ``claim`` says what has it."""
-    try:
-        factor = float(os.environ.get(LIMITS_VARIABLE) or 1)
-    except ValueError:
-        raise DataError(f"{LIMITS_VARIABLE}={os.environ[LIMITS_VARIABLE]!r} is not a number; set it to 10") from None
-    if count > limit * factor:
-        raise DataError(
-            f"{claim} ({count:,}, but the limit is {limit * factor:,.0f}); fix it, or set "
-            f"{LIMITS_VARIABLE}={max(2 * factor, 10):g} in the environment to multiply all limits"
-        )
-
-
-def check_unpacked(path: Path, size: int) -> None:
-    """Raises if a compressed file unpacks to far more bytes than it has."""
-    if size > _UNPACKED_BYTES:
-        limit = max(_UNPACKED_BYTES, _UNPACKED_PER_BYTE * path.stat().st_size)
-        check_limit(size, limit, f"{path} unpacks to too many bytes")
-
-
-def local_path(given: str | os.PathLike[str]) -> Path:
-    """A path with ``~`` resolved."""
-    try:
-        return Path(given).expanduser()
-    except RuntimeError:
-        raise DataError(f"{given} names a home folder that does not exist; write the whole path") from None
-
-
-def shown(value: Any) -> str:
-    """An id as a person wrote it, with quotes if it is text."""
-    return repr(value.item() if isinstance(value, np.generic) else value)
-
-
-def check_is_file(path: Path) -> None:
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(f"{path} {what}; name a file")
-
-
-def file_kind(path: Path) -> str:
-    """The ending of a file's name in lower case, ``.gz`` aside."""
-    return next((suffix for suffix in reversed([s.lower() for s in path.suffixes]) if suffix != ".gz"), "")
-
-
-def open_table(path: Path, text: TextFormat, known_names: frozenset[str] = frozenset(), *, keep: bool = True) -> Table:
-    """The table of a delimited text or Parquet file; ``known_names`` are names of columns that make a header."""
-    check_is_file(path)
-    kind = file_kind(path)
-    if kind in PARQUET_SUFFIXES:
-        return _open_parquet(path, keep)
-    if kind and kind not in DELIMITED_SUFFIXES and not kind[1:].isdigit():
-        known = ", ".join(sorted(DELIMITED_SUFFIXES | PARQUET_SUFFIXES))
-        raise DataError(f"{path}: tables are read from {known} (and .gz), not from {kind}; convert it")
-    return TextTable(path, text, known_names, keep)
-
-
-def _open_parquet(path: Path, keep: bool) -> Table:
-    def read() -> Iterator[pa.RecordBatch]:
-        try:
-            with pq.ParquetFile(path) as file:
-                for rows in file.iter_batches(BLOCK_ROWS):
-                    rows.validate(full=True)  # Arrow trusts that texts are UTF-8
-                    yield rows
-        except (pa.ArrowException, OSError) as error:
-            raise _broken_parquet(path, error) from error
-
-    try:
-        facts = pq.read_metadata(path)
-        columns = column_names(facts.schema.to_arrow_schema().names, path)
-    except (pa.ArrowException, OSError) as error:
-        raise _broken_parquet(path, error) from error
-    check_limit(facts.num_rows, max(_ROWS, _ROWS_PER_BYTE * path.stat().st_size), f"{path} claims too many rows")
-    return Table(path, columns, read, lambda row: f"{path}, row {row + 1}", keep=keep)
-
-
-def _broken_parquet(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path} is not a whole Parquet file ({error}); write or download it again")
-
-
 def column_names(names: Iterable[Any], origin: Path | str) -> list[str]:
     """Names without blanks around them, each once."""
     columns = [str(name).strip() for name in names]
@@ -487,281 +345,94 @@ def column_names(names: Iterable[Any], origin: Path | str) -> list[str]:
     return columns
 
 
-class TextTable(Table):
-    """The rows of a delimited text file, all columns as texts, so that ids are what was written."""
+def shown(value: Any) -> str:
+    """An id as a person wrote it, with quotes if it is text."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
-    def __init__(self, path: Path, text: TextFormat, known_names: frozenset[str], keep: bool) -> None:
-        self._path = path
-        self._format = text
-        self._comment = "#" if text.comment is None else text.comment
-        comment = rf"{re.escape(self._comment)}[^\n]*" if self._comment else ""
-        self._skipped = re.compile(rf"[ \t]*(?:{comment})?\n?")
-        self._skipped_lines = re.compile(rf"(?m)^[ \t]*(?:{comment})?\n")
-        self._comment_lines = re.compile(rf"(?m)^[ \t]*{comment}\n") if comment else None
-        self._comments = 0
-        self.delimiter = self._guess_delimiter() if text.delimiter is None else text.delimiter
-        head = self._head(self.delimiter)
-        if not head:
-            hint = f"has only lines that begin with {self._comment!r}" if self._comments else "is empty"
-            advice = "; pass comment='none' (--comment none) if they are data" if self._comments else ""
-            raise DataError(f"{path} {hint}{advice or '; put data into it, or name another file'}")
-        check_limit(len(head[0]), _COLUMNS, f"{path} has too many columns")
-        has_header = _looks_like_header(head, known_names) if text.header is None else text.header
-        names = head[0] if has_header else [f"column {number + 1}" for number in range(len(head[0]))]
-        super().__init__(
-            path, column_names(names, path), self._read_blocks, self._line_of, has_header=has_header,
-            header_guessed=text.header is None, keep=keep,
-        )  # fmt: skip
 
-    def with_header(self, header: bool) -> Table:
-        return TextTable(self._path, replace(self._format, header=header), frozenset(), self._keep)
+def is_frame(source: Any) -> bool:
+    """Whether this is a table with named columns, or a pandas Series whose index may hold node ids."""
+    if is_pandas(source) and source.ndim == 1:
+        return not is_numbered(source.index)
+    has_columns = hasattr(source, "columns") or hasattr(source, "column_names")
+    return has_columns and (hasattr(source, "__arrow_c_stream__") or hasattr(source, "__dataframe__"))
 
-    def comment_note(self) -> list[str]:
-        if not self._comments:
-            return []
-        lines = "1 line begins" if self._comments == 1 else f"{self._comments:,} lines begin"
+
+def frame_table(table: pa.Table, origin: str) -> Table:
+    """A table of what ``arrow_of`` returned."""
+    return Table(
+        origin, table.column_names, lambda: iter(table.to_batches()), lambda row: f"{origin}, row {row}", typed=True
+    )
+
+
+def arrow_of(frame: Any, origin: str) -> pa.Table:
+    """The columns of a DataFrame (pandas, or a library that shares data in Arrow's format) or an Arrow table."""
+    try:
+        if is_pandas(frame):
+            table = pa.Table.from_pandas(frame.to_frame("value") if frame.ndim == 1 else frame, preserve_index=False)
+        elif hasattr(frame, "__arrow_c_stream__"):
+            table = pa.table(frame)
+        else:
+            table = from_dataframe(frame)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise DataError(f"{origin}: {error.args[-1]}; give each column its own name and values of one type") from error
+    return table.rename_columns(column_names(table.column_names, origin))
+
+
+def is_pandas(source: Any) -> bool:
+    """pandas is not a dependency; somebody who has a DataFrame has imported it."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(source, pandas.DataFrame | pandas.Series)
+
+
+def is_numbered(index: Any) -> bool:
+    """Whether an index is the one that pandas makes by itself: 0, 1, 2, ..."""
+    pandas = sys.modules["pandas"]
+    return isinstance(index, pandas.RangeIndex) and index.name is None and index.start == 0 and index.step == 1
+
+
+class Arrays:
+    """Where the large arrays of a graph are: in memory, or as files of a folder that are mapped into memory."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+
+    def empty(self, name: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """An array to be filled; in a folder, ``NAME.npy``."""
+        if self.folder is None or 0 in shape:  # nothing can be mapped of an empty file
+            return np.empty(shape, dtype)
+        array = np.lib.format.open_memmap(self.folder / f"{name}.npy", "w+", dtype, shape)
+        if hasattr(os, "posix_fallocate"):  # writing to a mapped file on a full disk ends the process, this raises
+            with (self.folder / f"{name}.npy").open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, array.offset + array.nbytes)
+        return array
+
+    def join(self, name: str, parts: Iterator[tuple[NDArray[Any], ...]]) -> list[NDArray[Any]]:
+        """Several arrays whose rows come together in parts, of which there is at least one; scratch of a folder."""
+        if self.folder is None:
+            return [column[0] if len(column) == 1 else np.concatenate(column) for column in zip(*parts, strict=True)]
+        files = [(self.folder / f"{name}-{k}.scratch").open("wb") for k in range(4)]
+        try:
+            for part in parts:
+                for array, file in zip(part, files, strict=False):
+                    array.tofile(file)
+        finally:
+            for file in files:
+                file.close()
         return [
-            f"{lines} with {self._comment!r} in {self._path.name}, so left out as comments; pass comment='none' "
-            "(--comment none) if they are data"
+            np.memmap(file.name, array.dtype, "r+").reshape(-1, *array.shape[1:])
+            if Path(file.name).stat().st_size
+            else np.empty((0, *array.shape[1:]), array.dtype)
+            for file, array in zip(files, part, strict=False)
         ]
 
-    def _read_blocks(self) -> Iterator[pa.RecordBatch]:
-        records = _Records(self._path, self.delimiter, self._skipped)
-        self._comments = 0
-        header = self.has_header
-        width = len(self.columns)
-        for line, text in text_blocks(self._path, BLOCK_BYTES):
-            batch = None if records.is_open else self._parse_at_once(text, header)
-            if batch is None:
-                fields: list[str] = []  # of all rows in one list: lists of lists keep the garbage collector busy
-                for number, row in islice(records.feed(line, text), int(header), None):
-                    if len(row) != width:
-                        raise self._ragged(number, row)
-                    fields += row
-                batch = pa.record_batch([pa.array(fields[k::width], pa.string()) for k in range(width)], self.columns)
-                header = header and not records.count
-            else:
-                header = False
-            yield batch
-        records.close()
-        self._comments += records.comments
 
-    def _parse_at_once(self, text: str, header: bool) -> pa.RecordBatch | None:
-        """By Arrow, which is many times faster. None where a record takes several lines, or Arrow fails."""
-        lines = text if text.endswith("\n") else f"{text}\n"
-        kept = self._skipped_lines.sub("", lines)
-        if not kept or ('"' in kept and (self.delimiter == " " or self._is_hard_to_quote(kept))):
-            return None
-        if self.delimiter == " ":
-            kept = "\n".join(_BLANKS.sub(" ", line.strip(" \t")) for line in kept.split("\n"))
-        content = kept.encode()
-        try:
-            table = pa_csv.read_csv(
-                BytesIO(content),
-                pa_csv.ReadOptions(column_names=self.columns, skip_rows=int(header), block_size=len(content) + 1),
-                pa_csv.ParseOptions(delimiter=self.delimiter),
-                pa_csv.ConvertOptions(column_types=dict.fromkeys(self.columns, pa.string())),
-            )
-        except pa.ArrowInvalid:
-            return None
-        if len(table) + header != kept.count("\n"):
-            return None
-        if len(kept) < len(lines) and self._comment_lines is not None:
-            self._comments += len(self._comment_lines.findall(lines))
-        return table.combine_chunks().to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], table.schema)
-
-    def _is_hard_to_quote(self, lines: str) -> bool:
-        """Whether a quote stands behind blanks, which Arrow does not take for one, or may be open at a line's end."""
-        late = re.search(rf'(?m)(?:^|{re.escape(self.delimiter)})[ \t]+"', lines) is not None
-        return late or any(line.count('"') % 2 for line in lines.split("\n"))
-
-    def _head(self, delimiter: str) -> list[list[str]]:
-        records = _Records(self._path, delimiter, self._skipped)
-        rows: list[list[str]] = []
-        for line, text in text_blocks(self._path, _HEAD_BYTES):
-            rows += [fields for _, fields in islice(records.feed(line, text), _HEAD_RECORDS - len(rows))]
-            if len(rows) == _HEAD_RECORDS:
-                return rows
-        records.close()
-        self._comments = records.comments
-        return rows
-
-    def _guess_delimiter(self) -> str:
-        """The delimiter that cuts all records into the same number of fields, else the first that cuts the first one.
-
-        What stands in quotes does not count, and a comma may be a decimal one between semicolons.
-        """
-        _, head = next(text_blocks(self._path, _HEAD_BYTES), (1, ""))
-        bare = _QUOTED_FIELD.sub('"', self._skipped_lines.sub("", head))
-        possible = [delimiter for delimiter in _DELIMITERS if delimiter in bare] or list(_DELIMITERS)
-        rows = {delimiter: self._head(delimiter) for delimiter in possible}
-        cutting = [delimiter for delimiter in possible if rows[delimiter] and len(rows[delimiter][0]) > 1]
-        even = [delimiter for delimiter in cutting if len({len(row) for row in rows[delimiter]}) == 1]
-        if "," in even and even[0] in ";|":
-            held = [field for row in rows[even[0]] for field in row if "," in field]
-            if not all(_DECIMAL.fullmatch(field) for field in held):  # one of the two stands inside fields
-                return min((even[0], ","), key=lambda delimiter: len(rows[delimiter][0]))
-        return next(iter(even or cutting), ",")
-
-    def _line_of(self, row: int) -> str:
-        records = _Records(self._path, self.delimiter, self._skipped)
-        wanted = row + self.has_header
-        for line, text in text_blocks(self._path, BLOCK_BYTES):
-            found = next(islice(records.feed(line, text), wanted - records.count, None), None)
-            if found is not None:
-                return f"{self._path}, line {found[0]}"
-        return str(self._path)
-
-    def _ragged(self, number: int, fields: list[str]) -> DataError:
-        found = f"{len(fields)} {'field' if len(fields) == 1 else 'fields'}"
-        return DataError(
-            f"{self._path}, line {number}: {found} where the first line has {len(self.columns)}: "
-            f"{self.delimiter.join(fields)[:80]!r}; fields are delimited by {self.delimiter!r} there (change it with "
-            "delimiter=, --delimiter)"
-        )
+def blocks_of(length: int) -> Iterator[slice]:
+    """Slices that together make up ``length`` rows; at least one."""
+    return (slice(first, min(first + BLOCK, length)) for first in range(0, max(length, 1), BLOCK))
 
 
-class _Records:
-    """Cuts lines into fields. A record takes several lines if a line end is inside quotes."""
-
-    def __init__(self, path: Path, delimiter: str, skipped: re.Pattern[str]) -> None:
-        self._path, self._delimiter, self._skipped = path, delimiter, skipped
-        outside = r"[^ \t]" if delimiter == " " else f"[^{re.escape(delimiter)}]"
-        blanks = {" ": "", "\t": " *"}.get(delimiter, r"[ \t]*")
-        self._opening = re.compile(f'{blanks}"')
-        self._field = re.compile(rf'{blanks}"((?:[^"]|"")*)"({outside}*)|({outside}*)')
-        self._lines: list[str] = []  # of a record whose quote is still open
-        self._first = self._length = 0
-        self.count = self.comments = 0
-
-    @property
-    def is_open(self) -> bool:
-        return bool(self._lines)
-
-    def feed(self, number: int, text: str) -> Iterator[tuple[int, list[str]]]:
-        """The records that end in ``text``, whose first line has this number, each with the number of its first line.
-        Blank lines and comments between records are left out."""
-        start = 0
-        while start < len(text):
-            end = text.find("\n", start) + 1 or len(text)
-            line, start = text[start:end], end
-            fields = self._fields_of(number, line)
-            number += 1
-            if fields is not None:
-                self.count += 1
-                yield self._first, fields
-
-    def close(self) -> None:
-        if self._lines:
-            raise self._open_quote()
-
-    def _fields_of(self, number: int, line: str) -> list[str] | None:
-        if not self._lines:
-            if self._skipped.fullmatch(line):
-                self.comments += not line.isspace()
-                return None
-            self._first, self._length = number, 0
-        self._lines.append(line)
-        self._length += len(line)
-        if len(self._lines) > 1 and '"' not in line:
-            if self._length > _LONGEST_RECORD:
-                raise self._open_quote()
-            return None
-        fields = self._cut("".join(self._lines).removesuffix("\n"))
-        if fields is None and len(self._lines) > 1 and self._length > _LONGEST_RECORD:
-            raise self._open_quote()
-        if fields is not None:
-            self._lines = []
-        return fields
-
-    def _cut(self, record: str) -> list[str] | None:
-        """The fields; None if a quote is open at the end. Quotes count at the start of a field only, after blanks."""
-        blank = self._delimiter == " "
-        record = record.strip(" \t") if blank else record
-        if '"' not in record:
-            return _BLANKS.split(record) if blank else record.split(self._delimiter)
-        fields, start = [], 0
-        while True:
-            match = self._field.match(record, start)
-            assert match is not None
-            if match[1] is None and self._opening.match(record, start):
-                return None
-            fields.append(match[3] if match[1] is None else match[1].replace('""', '"') + match[2])
-            start = match.end()
-            if start == len(record):
-                return fields
-            gap = _BLANKS.match(record, start) if blank else None
-            start = start + 1 if gap is None else gap.end()
-
-    def _open_quote(self) -> DataError:
-        return DataError(
-            f"{self._path}, line {self._first}: a quote is opened and not closed; close it, or take it out"
-        )
-
-
-def _looks_like_header(rows: list[list[str]], known_names: frozenset[str]) -> bool:
-    """Whether the first record has a known name, or words where those below have numbers; but a number that comes twice
-    in it names no columns."""
-    if any(name.strip().lower() in known_names for name in rows[0]):
-        return True
-    below = [row for row in rows[1:] if len(row) == len(rows[0])]
-    numeric = [k for k in range(len(rows[0])) if below and all(_is_number(row[k]) for row in below)]
-    numbers = [name for name in rows[0] if _is_number(name)]
-    repeated = len(set(numbers)) < len(numbers)
-    return not repeated and any(not _is_number(rows[0][k]) for k in numeric)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def text_blocks(path: Path, size: int) -> Iterator[tuple[int, str]]:
-    r"""A UTF-8 text in blocks of whole lines, each with the number of its first line. Every line end is ``\n``."""
-    line = 1
-    for content in _whole_lines(path, size):
-        if b"\r" in content:
-            content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        if b"\0" in content:
-            number = line + content[: content.index(b"\0")].count(b"\n")
-            raise DataError(
-                f"{path}, line {number}: there is a NUL byte, so this is not text; convert it, or name another file"
-            )
-        try:
-            text = content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            number = line + content[: error.start].count(b"\n")
-            raise DataError(
-                f"{path}, line {number}: this is not UTF-8 text ({error.reason}); save it as UTF-8"
-            ) from None
-        yield line, text.removeprefix("\ufeff") if line == 1 else text
-        line += text.count("\n")
-
-
-def open_bytes(path: Path) -> Any:
-    """A file to be read, unpacked if its name ends with ``.gz``."""
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
-def _whole_lines(path: Path, size: int) -> Iterator[bytes]:
-    rest = b""
-    total = 0
-    try:
-        with open_bytes(path) as file:
-            while chunk := file.read(size):
-                total += len(chunk)
-                check_unpacked(path, total)
-                check_limit(len(rest), _LINE_BYTES, f"{path} has too long a line, in bytes")
-                content = rest + chunk
-                # a carriage return at the very end may belong to the line feed that follows
-                end = max(content.rfind(b"\n"), content.rfind(b"\r", 0, len(content) - 1)) + 1
-                rest = content[end:]
-                if end:
-                    yield content[:end]
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is not a whole gzip file ({error}); copy or download it again") from error
-    if rest:
-        yield rest
+def single(values: Any) -> Any:
+    """An array or SciPy matrix in single precision; what is too large becomes infinite, to be found by its checker."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float32, copy=False)

@@ -15,12 +15,11 @@ from typing import Any, Literal, get_args
 from torch import nn
 
 from h2hgcn.datasets import DATASETS, load_dataset
-from h2hgcn.datasets.graph_file import fingerprint, is_graph
 from h2hgcn.datasets.graph_folder import load_graphs_by_text
 from h2hgcn.datasets.loading import has_split, load_graph_by_text
-from h2hgcn.datasets.on_disk import is_converted
+from h2hgcn.datasets.on_disk import fingerprint, is_converted, is_graph
 from h2hgcn.datasets.splits import brings_split, check_seed
-from h2hgcn.datasets.tables import TextFormat
+from h2hgcn.datasets.table_files import TextFormat
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.encoder import FACTS, PLACEMENT

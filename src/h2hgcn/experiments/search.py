@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch_geometric.utils import subgraph
 
-from h2hgcn.datasets.graph_file import fingerprint, is_graph
+from h2hgcn.datasets.on_disk import fingerprint, is_graph
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.config import Experiment, Layer
 from h2hgcn.options import plain_options

@@ -15,7 +15,7 @@ from torch_geometric.utils import is_undirected
 from h2hgcn.datasets import load_graph, load_graphs
 from h2hgcn.datasets.collection import GraphList, as_collection
 from h2hgcn.datasets.edges import num_nodes_of
-from h2hgcn.datasets.structural import add_structural_features
+from h2hgcn.datasets.nodes import add_structural_features
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.config import (
     Experiment,

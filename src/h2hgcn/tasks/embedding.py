@@ -13,7 +13,7 @@ from scipy.sparse import csgraph
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from h2hgcn.datasets.hierarchy import transitive_closure
+from h2hgcn.datasets.shape import transitive_closure
 from h2hgcn.errors import DataError, NonFiniteError
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
 from h2hgcn.kernels.distances import pairwise_distance

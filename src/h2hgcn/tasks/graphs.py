@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from h2hgcn.datasets import DataError, GraphSplit, split_graphs
 from h2hgcn.datasets.collection import GraphList, as_collection
-from h2hgcn.datasets.graph_file import is_graph
+from h2hgcn.datasets.on_disk import is_graph
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.large import BlockDiagonal, Pattern, joined_patterns, pattern_of
 from h2hgcn.layers import prepare_adjacency

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from h2hgcn.datasets.arrays import UNLABELLED
-from h2hgcn.datasets.graph_file import is_graph
+from h2hgcn.datasets.on_disk import is_graph
 from h2hgcn.datasets.splits import node_labels
 from h2hgcn.embeddings import layout_in_disk, project_to_disk, write_embeddings, write_report
 from h2hgcn.embeddings.coordinates import Coordinates, Points, check_coordinates

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from h2hgcn.datasets.graph_file import fingerprint, is_graph
+from h2hgcn.datasets.on_disk import fingerprint, is_graph
 from h2hgcn.errors import DataError
 from h2hgcn.layers.inputs import node_vectors_of
 from h2hgcn.layers.spaces import check_space

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from h2hgcn.datasets.collection import as_collection
-from h2hgcn.datasets.graph_file import is_graph, keep_graph
+from h2hgcn.datasets.on_disk import is_graph, keep_graph
 from h2hgcn.datasets.splits import check_seed
 from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from h2hgcn.datasets.collection import as_collection
-from h2hgcn.datasets.graph_file import fingerprint, load_saved_graph
+from h2hgcn.datasets.on_disk import fingerprint, load_saved_graph
 from h2hgcn.errors import DataError
 from h2hgcn.files import Weights, load_weights, read_tensors
 from h2hgcn.tasks.base import Model

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2hgcn.datasets.arrays import to_numpy, unknown_nodes
-from h2hgcn.datasets.graph_file import is_graph
+from h2hgcn.datasets.on_disk import is_graph
 from h2hgcn.errors import DataError
 
 # Not all that Python reads as an integer, such as 03 or 1_0: ids in files are found by what is written, too.

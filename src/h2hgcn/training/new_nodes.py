@@ -14,10 +14,12 @@ from torch_geometric.data import Data
 
 from h2hgcn.datasets import task_features
 from h2hgcn.datasets.arrays import UNLABELLED, closest_id, integers_in, unknown_nodes
-from h2hgcn.datasets.edges import EdgeList, read_edges_from, single_precision_weights
+from h2hgcn.datasets.edges import EdgeList, checked_weights
+from h2hgcn.datasets.loading import read_edges_from
 from h2hgcn.datasets.nodes import NodeValues, and_more, feature_tensor, features_of, read_features
 from h2hgcn.datasets.pairs import contains
-from h2hgcn.datasets.tables import DELIMITED_SUFFIXES, Ids, TextFormat, shown
+from h2hgcn.datasets.table_files import DELIMITED_SUFFIXES, TextFormat
+from h2hgcn.datasets.tables import Ids, shown
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.tasks.base import Problem, check_same_columns, listed
 from h2hgcn.training.names import NodeNames
@@ -200,7 +202,7 @@ def _set_edges(data: Data, own: Data, source: EdgeList | None, notes: list[str])
     if source is None:
         return
     count = int(data.num_nodes)
-    weights = single_precision_weights(source)
+    weights = None if source.weights is None else checked_weights(source.weights, source.where)
     pairs = NodeNames(data).numbers(source.ids)[np.stack([source.source, source.target])]
     there = own.edge_index.numpy()
     if not getattr(own, "directed", False):

@@ -14,8 +14,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from h2hgcn.datasets.graph_file import is_graph, keep_graph
-from h2hgcn.datasets.tables import TextFormat
+from h2hgcn.datasets.on_disk import is_graph, keep_graph
+from h2hgcn.datasets.table_files import TextFormat
 from h2hgcn.embeddings import recommend_links
 from h2hgcn.embeddings.coordinates import convert
 from h2hgcn.embeddings.nearest import Direction, Rank, as_links, check_direction

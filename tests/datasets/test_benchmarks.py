@@ -12,9 +12,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.datasets import Planetoid, TUDataset
 
-from h2hgcn.datasets import DATASETS, DataError, DataWarning, load_dataset, task_features, tu
+from h2hgcn.datasets import DATASETS, DataError, DataWarning, benchmarks, load_dataset, task_features
 from h2hgcn.datasets.benchmarks import load_pickle
-from h2hgcn.datasets.registry import cache_folder, planetoid_files, tu_files
+from h2hgcn.datasets.registry import planetoid_files, tu_files
 
 # nodes, undirected edges (a self-loop counts), features, classes
 FACTS = {
@@ -43,12 +43,11 @@ def test_graphs_have_the_published_counts(benchmark_data, name):
     ("name", "graphs", "classes", "features"), [("dd", 1178, 2, 89), ("proteins", 1113, 2, 3), ("enzymes", 600, 6, 21)]
 )
 def test_collections_have_the_published_counts(benchmark_data, name, graphs, classes, features):
-    for _ in range(2):  # from the files, then from the processed copy
-        collection = load_dataset(name, benchmark_data)
-        assert len(collection) == graphs
-        assert collection.num_classes == classes
-        assert collection.num_node_features == collection[0].x.shape[1] == features
-        assert collection[0].is_undirected()
+    collection = load_dataset(name, benchmark_data)
+    assert len(collection) == graphs
+    assert collection.num_classes == classes
+    assert collection.num_node_features == collection[0].x.shape[1] == features
+    assert collection[0].is_undirected()
 
 
 def test_disease_classes(benchmark_data):
@@ -133,21 +132,11 @@ def test_airports_in_a_single_array(tmp_path):
         load_dataset("airport", tmp_path)
 
 
-def test_a_processed_copy_that_is_not_right_is_made_anew(benchmark_data):
-    original = load_dataset("enzymes", benchmark_data)
-    copy = cache_folder() / "processed/enzymes.npz"
-    whole = dict(np.load(copy))
-    for damage in ({"y": None}, {"more": np.ones(1)}, {"y": np.array(["a"])}, {"x": np.array(1)}):
-        np.savez(copy, **{name: array for name, array in {**whole, **damage}.items() if array is not None})
-        assert torch.equal(load_dataset("enzymes", benchmark_data).y, original.y)
-        assert dict(np.load(copy)).keys() == whole.keys()
-
-
 def test_classes_of_a_collection_are_counted(benchmark_data, tmp_path):
     folder = shutil.copytree(benchmark_data / "tu/ENZYMES/raw", tmp_path / "tu/ENZYMES/raw")
     (folder / "ENZYMES_graph_labels.txt").write_text("1\n2\n" * 300)
     with pytest.raises(DataError, match="37282 edges and 2 classes, but ENZYMES has 600, 19580, 37282 and 6"):
-        tu.load_tu("enzymes", tmp_path)
+        benchmarks.load_tu("enzymes", tmp_path)
 
 
 def test_addresses_are_those_of_pyg():
