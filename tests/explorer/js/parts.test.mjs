@@ -1,18 +1,15 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MODULES, SHARED, generator, pointWithin } from "./random.mjs";
+import { MODULES, generator, pointWithin } from "./random.mjs";
 
-const load = (name, room = MODULES) => import(new URL(name, room));
-const { geodesic, geodesicPath } = await load("geodesic.mjs", SHARED);
+const load = (name) => import(new URL(name, MODULES));
+const { geodesic, geodesicPath } = await load("geodesic.mjs");
 const { Grid } = await load("points.mjs");
-const { Ids } = await load("data.mjs");
-const { Links, edgesAround } = await load("data.mjs");
-const { blended, colouring, scaleOf } = await load("colors.mjs");
-const { histogram, wayUp } = await load("colors.mjs");
+const { Ids, Links, edgesAround } = await load("data.mjs");
+const { blended, colouring, histogram, scaleOf, wayUp } = await load("colors.mjs");
 const { isInside, nodesInside } = await load("explorer.mjs");
-const { read, written } = await load("view.mjs");
 const { Pace } = await load("stage.mjs");
-const { apply, compose, step } = await load("view.mjs");
+const { apply, compose, read, step, written } = await load("view.mjs");
 
 test("a geodesic meets the boundary at right angles and both points", () => {
   const random = generator(1);

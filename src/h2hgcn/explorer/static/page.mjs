@@ -55,7 +55,6 @@ export function download(blob, name) {
 
 // Light and dark, and the colours that a canvas needs of them.
 
-const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
 /** The colours of the page's style, and fonts. */
@@ -70,6 +69,7 @@ function currentLook() {
 export function makeTheme(changed) {
   const root = document.documentElement;
   const button = byId("theme");
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
   const tell = () => {
     button.textContent = isDark() ? "Light" : "Dark";
