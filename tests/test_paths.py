@@ -1,5 +1,6 @@
 """A reader who follows one call crosses few files."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -7,6 +8,9 @@ import numpy as np
 from runs import small_data
 
 import h2hgcn
+from h2hgcn.experiments.reproduce import runs_of
+from h2hgcn.experiments.results_page import results_page
+from h2hgcn.experiments.tables import paper_table
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import TrainingSettings, build_optimizer
@@ -43,6 +47,23 @@ def test_a_training_step_of_links():
     step()  # adjacencies and features are prepared, loops are compiled
     crossed = files_crossed(step)
     assert len(crossed) <= 17, " ".join(sorted(crossed))
+
+
+def test_a_cell_of_a_table_from_toml_to_the_page(tmp_path):
+    run = runs_of(paper_table("table1"), "legacy", 1, ["disease-lp"], ["h2h-gcn"])[0]
+    metrics = {part: {"auc": 0.875} for part in ("val", "test")}
+    record = {
+        "hash": run.digest, "seed": 0, "column": "disease-lp", "protocol": "legacy", "fold": None,
+        "status": "finished", "selection": "auc", "metrics": metrics, "seconds": 1.0,
+    }  # fmt: skip
+    (tmp_path / "table1.jsonl").write_text(json.dumps(record))
+    pages = []
+    crossed = files_crossed(lambda: pages.append(results_page(tmp_path)))
+    assert "| 87.5 (1) /" in pages[0]
+    ours = {path for path in crossed if path.startswith("experiments/")}
+    assert len(ours) <= 6, " ".join(sorted(ours))
+    # settings are checked where they are used: by the task, the training and the options
+    assert len(crossed) <= 10, " ".join(sorted(crossed))
 
 
 def test_the_package_stays_readable():

@@ -116,7 +116,7 @@ def _code(array: NDArray[Any]) -> str:
     return f"{array.dtype.kind}{array.dtype.itemsize}"
 
 
-# Lists of neighbours are made for every node of so many; for more it would take minutes and megabytes.
+# Lists of neighbors are made for every node of so many; for more it would take minutes and megabytes.
 MAX_LISTED = 20_000
 LISTED = 10
 

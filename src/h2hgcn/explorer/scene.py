@@ -84,7 +84,7 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Links:
-    """The neighbours of node ``i`` are ``targets[offsets[i] : offsets[i + 1]]``, in ascending order."""
+    """The neighbors of node ``i`` are ``targets[offsets[i] : offsets[i + 1]]``, in ascending order."""
 
     offsets: NDArray[np.uint32]
     targets: NDArray[np.uint32]

@@ -240,7 +240,7 @@ class GAT(ConvolutionStack):
         num_layers: Number of convolutions.
         heads: Of the hidden layers, which concatenate heads of width ``dim / heads``.
         out_heads: Of the last layer, which averages heads of width ``dim``.
-        attention_dropout: Of the attention to neighbours.
+        attention_dropout: Of the attention to neighbors.
         activation, dropout, feature_dropout: See ``Stack``.
         node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learnt vector, added to a
             linear map of its features before the first layer; see ``NodeVectors``.

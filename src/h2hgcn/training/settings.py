@@ -22,7 +22,7 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 # Beyond it, the optimisers' own arithmetic overflows in float32.
 _LARGEST = 1e30
 
-# As a number of neighbours to sample.
+# As a number of neighbors to sample.
 ALL_NEIGHBORS = -1
 
 # More than any machine has; where the system grants no more threads, PyTorch ends the process.
@@ -52,9 +52,9 @@ class TrainingSettings:
         threads: Of PyTorch on the CPU. None takes one for small graphs, whose operations are too short to be shared out
             (and slow down many times over where other programs are busy), and all of them for others; four for each
             processor at most.
-        batch_size: Links or nodes of a step, whose neighbourhoods are sampled; ``"full"`` takes the whole graph at
+        batch_size: Links or nodes of a step, whose neighborhoods are sampled; ``"full"`` takes the whole graph at
             every step; ``"auto"`` does so unless the graph is large. Evaluation is exact in any case.
-        fanout: How many neighbours are sampled for each node, one number a layer, the first for the nodes of a batch,
+        fanout: How many neighbors are sampled for each node, one number a layer, the first for the nodes of a batch,
             such as ``"15,10"``; -1 takes all. None takes 15, 10, and 5 for further layers.
         workers: Threads that prepare batches ahead; the result does not depend on them.
         checkpoint_seconds: Least time between two checkpoints; the result does not depend on it.
@@ -115,7 +115,7 @@ class TrainingSettings:
         if any(number < 1 and number != ALL_NEIGHBORS for number in numbers):
             raise DataError(
                 f"training.fanout={self.fanout!r} must be whole numbers with commas between them, such as 15,10: "
-                f"how many neighbours at each hop, at least 1, or {ALL_NEIGHBORS} for all"
+                f"how many neighbors at each hop, at least 1, or {ALL_NEIGHBORS} for all"
             )
         return numbers
 

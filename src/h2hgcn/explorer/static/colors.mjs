@@ -88,7 +88,7 @@ export function histogram(values, bins) {
   return { low, high, counts };
 }
 
-/** From a node to ever smaller radii, each time to the neighbour with the smallest, until none is smaller. */
+/** From a node to ever smaller radii, each time to the neighbor with the smallest, until none is smaller. */
 export function wayUp(node, links, radii) {
   const way = [node];
   for (let at = node; ; ) {

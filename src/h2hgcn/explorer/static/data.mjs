@@ -62,7 +62,7 @@ class Embedded {
   /** Lists were made for some graphs when the page was written. */
   async list(kind, node, count) {
     const width = this.held.about.lists;
-    if (!width) throw new Error("This file holds no lists of neighbours; h2hgcn explore finds them.");
+    if (!width) throw new Error("This file holds no lists of neighbors; h2hgcn explore finds them.");
     this.lists ??= {};
     this.lists[kind] ??= await Promise.all(["node", "distance", "probability", "linked"].map((part) => this.buffer(`${kind}_${part}`)));
     const [nodes, distances, probabilities, linked] = this.lists[kind];

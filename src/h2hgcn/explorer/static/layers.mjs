@@ -4,7 +4,7 @@ import { apply } from "./view.mjs";
 
 // What is drawn below the points and above them: the disk, edges as geodesics, and marks with names.
 
-const NAMED = 8; // neighbours of the chosen node whose ids are written
+const NAMED = 8; // neighbors of the chosen node whose ids are written
 
 /** The disk and the edges; `look` has colours, `place` the middle (left, top) and the disk's radius (scale). */
 export function drawBelow(context, place, scene, look) {

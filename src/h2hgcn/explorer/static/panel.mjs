@@ -84,7 +84,7 @@ export function showHistogram(radii, radius) {
 export function showWay(way, { nameOf, colourOf, radiusOf, go }) {
   const room = byId("way");
   if (way.length < 2) {
-    const text = way.length ? "No neighbour lies nearer to the middle." : "";
+    const text = way.length ? "No neighbor lies nearer to the middle." : "";
     room.replaceChildren(make("p", { class: "quiet" }, text));
     return;
   }
