@@ -25,8 +25,7 @@ def test_what_is_imported_comes_before_and_once():
     [
         ({"one.mjs": "export default 1;\n"}, "one.mjs imports or exports in a way"),
         ({"one.mjs": 'import * as all from "./double.mjs";\n'}, "one.mjs imports or exports in a way"),
-        ({"one.mjs": "export const ONE = 1;\nfunction twice() {}\n"}, r"one\.mjs and double\.mjs both define twice"),
-        ({"one.mjs": "const { a, twice } = b;\n"}, r"both define twice"),
+        ({"one.mjs": "export let ONE = 1;\n"}, "one.mjs imports or exports in a way"),
         ({"one.mjs": 'import { twice } from "./double.mjs";\n'}, "in a circle: main.mjs → double.mjs → one.mjs"),
     ],
 )

@@ -109,7 +109,7 @@ def test_scores_below_chance_are_called_so(score, said):
     table = paper_table("table1")
     (run,) = runs_of(table, "legacy", 1, ("disease-lp-10",), ("h2h-gcn",))
     (sentence,) = words_of(table_scores(table, [finished(run, score)], "legacy"))
-    assert ("Below chance, which is 50: H2H-GCN." in sentence) == said
+    assert ("Below chance (50): H2H-GCN." in sentence) == said
 
 
 def test_a_run_of_two_protocols_counts_for_both():
@@ -135,7 +135,7 @@ def test_folds_that_are_missing_are_told_and_not_compared():
     ours, other = (runs_of(table, "legacy", 1, ("enzymes",), (name,)) for name in ("h2h-gcn", "gin"))
     records = [finished(run, 0.5) for run in (*ours[:9], *other)]
     (sentence,) = words_of(table_scores(table, records, "legacy"))
-    assert sentence == "ENZYMES: H2H-GCN has 50.0 on 9 of 10 folds, the others being missing."
+    assert sentence == "ENZYMES: H2H-GCN has 50.0 on 9 of 10 folds; the others are missing."
     records = [finished(run, 0.5) for run in (*ours, *other[:9])]
     (sentence,) = words_of(table_scores(table, records, "legacy"))
     assert "best other row" not in sentence

@@ -38,6 +38,13 @@ def test_the_bundle_is_one_good_script(node, tmp_path):
         assert first in script
 
 
+def test_modules_may_use_the_same_names(node, tmp_path):
+    two = "const own = 2;\nexport const TWO = own;\n"
+    main = 'import { TWO } from "./two.mjs";\nconst own = 3;\nconsole.log(own * TWO);\n'
+    (tmp_path / "page.js").write_text(bundle({"two.mjs": two, "main.mjs": main}, "main.mjs"))
+    assert subprocess.run([node, tmp_path / "page.js"], check=True, capture_output=True, text=True).stdout == "6\n"
+
+
 def test_modules_ask_for_nothing_from_outside():
     for name, file in assets().items():
         text = file.text.replace("http://www.w3.org/", "")

@@ -182,7 +182,7 @@ def listed(page, kind):
     return [re.split(r"\s+", text.strip()) for text in rows.all_inner_texts()]
 
 
-def test_neighbours_and_likely_links(open_page, address, scene):
+def test_neighbors_and_likely_links(open_page, address, scene):
     page = open_page(f"{address}#node=n7")
     for kind in ("neighbors", "links"):  # two answers of the server, in any order
         page.wait_for_selector(f"#{kind} ol button")

@@ -4,7 +4,6 @@ import os
 import sys
 import warnings
 from errno import EACCES, EDQUOT, EFBIG, EIO, EISDIR, ENOSPC, EPERM, EROFS, ESTALE
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -49,6 +48,8 @@ for command in (
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # here, since it is slow to import
+
         typer.echo(f"h2hgcn {version('h2hgcn')}")
         raise typer.Exit
 

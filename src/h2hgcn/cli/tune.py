@@ -36,12 +36,10 @@ from h2hgcn.cli.options import (
     Task,
     with_graph,
 )
-from h2hgcn.errors import DataError
 
 if TYPE_CHECKING:
-    from h2hgcn.experiments.config import Experiment, Sections
+    from h2hgcn.experiments.config import Experiment
     from h2hgcn.experiments.runner import Cell, Outcome
-    from h2hgcn.experiments.spaces import Space
     from h2hgcn.experiments.tune import Study, TrialResult, Tuning
 
 # Trials that the closing table shows.
@@ -116,25 +114,11 @@ def tune(
     Example: h2hgcn tune --trials 2 --epochs 5 --jobs 1
     """
     with starting():
-        from h2hgcn.datasets.on_disk import fingerprint
-        from h2hgcn.experiments.config import open_graph, read_experiment, read_layer, sections_of
-        from h2hgcn.experiments.spaces import search_space
-        from h2hgcn.experiments.tune import Tuning, check_place, check_space, open_study, without_idle
+        from h2hgcn.experiments.config import read_layer, sections_of
+        from h2hgcn.experiments.tune import open_study, plan_tuning
     flags = sections_of(graph, settings, seed, task=task, protocol=protocol, model=model, dim=dim, epochs=epochs)
     files = () if config is None else (read_layer(config),)
-    base = read_experiment({**flags, "search": search}, files)
-    base.check_held_out()
-    searched = _searched(search_space(base.task.name, base.model_name, space), flags, space)
-    searched = searched if space is not None else without_idle(searched, base)
-    opened = open_graph(base.graph, data)
-    # notes on the data are printed once, here
-    problem = base.task.bind(opened)
-    metric = problem.selection_metric
-    place = out or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
-    tuning = Tuning(flags, searched, place, seeds, files, data, fingerprint(opened))
-    if space is not None:
-        check_space(tuning, str(space), problem.in_features)
-    check_place(place)
+    tuning, base, opened, metric = plan_tuning(flags, search, files, space, seeds, out, data)
     tuning = _with_start(tuning, base, opened)
     with open_study(tuning) as study:
         tell(
@@ -170,18 +154,6 @@ def _with_start(tuning: "Tuning", base: "Experiment", data: Any) -> "Tuning":
         return tuning
     progress.chosen(found)
     return replace(tuning, files=(settings_layer(chosen, found.summary), *tuning.files))
-
-
-def _searched(space: "Space", flags: "Sections", own: Path | None) -> "Space":
-    """What is left of a space by flags, which settle an option; a note names those of the user's own space."""
-    settled = [place for place in space if place[1] in flags.get(place[0], {})]
-    if settled and own is not None:
-        names = ", ".join(map(".".join, settled))
-        note(f"{names}: not searched, although {own} names it, because the command line sets it")
-    left = {place: dimension for place, dimension in space.items() if place not in settled}
-    if not left:
-        raise DataError("there is nothing to search; name options in --space, or set fewer on the command line")
-    return left
 
 
 def _run(study: "Study", trials: int, seeds: int, jobs: int | None) -> bool:

@@ -38,25 +38,32 @@ def digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.-]+)";\n', re.MULTILINE)
-_NAMES = re.compile(r"^(?:async )?(?:function\*?|class|const|let) (?:\{([^}]*)\}|(\w+))", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.-]+)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
 
 
 def bundle(modules: Mapping[str, str], entry: str) -> str:
-    """The module ``entry`` after all that it imports, each once, in one function of its own.
+    """The module ``entry`` after all that it imports, each once and in a function of its own.
 
-    Modules import by name alone, ``import { a, b } from "./c.mjs";``, and export where they define, so that names mean
-    the same in all of them: no two may call different things alike.
+    Modules import by name, ``import { a, b } from "./c.mjs";``, and export constants, functions and classes where they
+    define them.
     """
     order: list[str] = []
     _visit(modules, entry, order, ())
-    parts = [_EXPORT.sub("", _IMPORT.sub("", modules[name])) for name in order]
-    for name, part in zip(order, parts, strict=True):
-        if re.search(r"^(import|export)\b", part, re.MULTILINE):
-            raise ValueError(f"{name} imports or exports in a way that cannot be bundled; see h2hgcn.embeddings.pages")
-    _refuse_same_names(order, parts)
-    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
+    return '(() => {\n"use strict";\n' + "".join(_in_function(name, modules[name]) for name in order) + "})();\n"
+
+
+def _in_function(name: str, text: str) -> str:
+    imports = [f"const {{{names}}} = {_variable(needed)};\n" for names, needed in _IMPORT.findall(text)]
+    body = _EXPORT.sub("", _IMPORT.sub("", text))
+    if re.search(r"^(import|export)\b", body, re.MULTILINE):
+        raise ValueError(f"{name} imports or exports in a way that cannot be bundled; see h2hgcn.embeddings.pages")
+    exports = ", ".join(_EXPORT.findall(text))
+    return f"const {_variable(name)} = (() => {{\n{''.join(imports)}{body}return {{ {exports} }};\n}})();\n"
+
+
+def _variable(module: str) -> str:
+    return "$" + re.sub(r"\W", "_", module)
 
 
 def _visit(modules: Mapping[str, str], name: str, order: list[str], above: tuple[str, ...]) -> None:
@@ -64,15 +71,6 @@ def _visit(modules: Mapping[str, str], name: str, order: list[str], above: tuple
         raise ValueError(f"modules import each other in a circle: {' → '.join((*above, name))}")
     if name in order:
         return
-    for needed in _IMPORT.findall(modules[name]):
+    for _, needed in _IMPORT.findall(modules[name]):
         _visit(modules, needed, order, (*above, name))
     order.append(name)
-
-
-def _refuse_same_names(order: list[str], parts: list[str]) -> None:
-    homes: dict[str, str] = {}
-    for module, part in zip(order, parts, strict=True):
-        for several, one in _NAMES.findall(part):
-            for name in re.findall(r"\w+", several or one):
-                if homes.setdefault(name, module) != module:
-                    raise ValueError(f"{homes[name]} and {module} both define {name}; call one of them otherwise")

@@ -501,7 +501,7 @@ class Experiment:
         nothing at some value, list that value there.
         """
         encoder = ENCODERS[self.model_name]
-        types = option_types(encoder, (*PLACEMENT, *FACTS))
+        types = known_options(self.task.name, self.model_name)["model"]
         defaults = {name: value for name, value in default_options(encoder).items() if name in types}
         sections = {
             "task": asdict(self.task),
@@ -533,53 +533,56 @@ def read_experiment(
     graph = choose_graph(said) if graph is None else graph
     task_name = _task_name(said, graph)
     model_name = _model_name(said, task_name)
+    _check_owner(said, task_name)
     usual = graph.protocol(task_name)
     variant = _variant(said, usual or TASKS[task_name].protocol)
     preset = find_preset(graph.dataset, task_name, model_name, variant)
-    defaults: Sections = {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}}
-    task_types = {"name": str, **option_types(TASKS[task_name])}
-    _check_owner(said, task_name)
-    model_types = {"name": str, **option_types(ENCODERS[model_name], (*PLACEMENT, *FACTS))}
     published = preset.frozen and variant is None and (usual is not None or graph.dataset in _CLEAN_SETTINGS)
-    held_out = len(TASKS[task_name].parts) > 1
-    search = _search_mode(flags, published or not held_out, bool(files))
-    if search != "none" and not held_out:
-        raise DataError(f"search={search!r}: the task {task_name} holds nothing out that could choose; leave it out")
-
-    def experiment(name: str, settings: Sections, **more: Any) -> Experiment:
-        layers = [Layer("defaults", defaults), Layer(name, settings), *said]
-        task = TASKS[task_name](**_options(layers, "task", task_types))
-        if not task.parts:
-            raise DataError("task.final holds nothing out to choose settings and epochs by; train with --final instead")
-        return Experiment(
-            graph.with_direction() if getattr(task, "closure", False) else graph,
-            task,
-            model_name,
-            _options(layers, "model", model_types),
-            TrainingSettings(**_options(layers, "training", option_types(TrainingSettings))),
-            _seed(layers),
-            **more,
-        )
-
+    search = _search_mode(flags, task_name, published or bool(files))
+    defaults: Sections = {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}}
+    below = Layer("defaults", defaults)
     candidates: dict[str, Experiment] = {}
-    if search != "none":
-        settings = {"published": preset.settings} if preset.frozen else {}
+    for name, (place, settings) in _candidates(preset, task_name, model_name).items() if search != "none" else ():
+        one = _experiment(graph, task_name, model_name, [below, Layer(name, settings), *said], place)
+        if all(one.digest != other.digest for other in candidates.values()):
+            candidates[name] = one
+    layers = [below, Layer(preset.name, preset.settings), *said]
+    found = _experiment(graph, task_name, model_name, layers, preset.name)
+    return replace(found, chosen=preset.chosen, search=search, candidates=candidates)
 
-        def origin_of(name: str) -> str:
-            return preset.name if name in settings else f"defaults/{task_name}.toml:{name}"
 
-        for name, entry in (settings | candidates_for(task_name, model_name)).items():
-            # candidates are for all models, which take the options that they have
-            known = {
-                **entry,
-                "model": {key: value for key, value in entry.get("model", {}).items() if key in model_types},
-            }
-            one = experiment(name, known, preset=origin_of(name))
-            if all(one.digest != other.digest for other in candidates.values()):
-                candidates[name] = one
-    return experiment(
-        preset.name, preset.settings, preset=preset.name, chosen=preset.chosen, search=search, candidates=candidates
-    )
+def _experiment(
+    graph: GraphChoice, task_name: str, model_name: str, layers: Sequence[Layer], preset: str
+) -> Experiment:
+    """The experiment that these layers describe, of which later ones win."""
+    known = known_options(task_name, model_name)
+    options = {section: _options(layers, section, types) for section, types in known.items()}
+    task = TASKS[task_name](**options["task"])
+    if not task.parts:
+        raise DataError("task.final holds nothing out to choose settings and epochs by; train with --final instead")
+    directed = graph.with_direction() if getattr(task, "closure", False) else graph
+    settings = TrainingSettings(**options["training"])
+    return Experiment(directed, task, model_name, options["model"], settings, _seed(layers), preset)
+
+
+def _candidates(preset: Preset, task: str, model: str) -> dict[str, tuple[str, Sections]]:
+    """What a search chooses from: where settings come from, and the settings, by name."""
+    found = {"published": (preset.name, preset.settings)} if preset.frozen else {}
+    known = known_options(task, model)["model"]
+    for name, entry in candidates_for(task, model).items():
+        # candidates are for all models, which take the options that they have
+        own = {option: value for option, value in entry.get("model", {}).items() if option in known}
+        found[name] = (f"defaults/{task}.toml:{name}", {**entry, "model": own})
+    return found
+
+
+def known_options(task: str, model: str) -> dict[str, dict[str, Any]]:
+    """The options of a task, a model and the training, with their types."""
+    return {
+        "task": option_types(TASKS[task]),
+        "model": option_types(ENCODERS[model], (*PLACEMENT, *FACTS)),
+        "training": option_types(TrainingSettings),
+    }
 
 
 def _check_owner(layers: Sequence[Layer], task_name: str) -> None:
@@ -594,13 +597,15 @@ def _check_owner(layers: Sequence[Layer], task_name: str) -> None:
                 )
 
 
-def _search_mode(flags: Sections, published: bool, has_files: bool) -> SearchMode:
+def _search_mode(flags: Sections, task: str, settled: bool) -> SearchMode:
     """``"auto"`` searches unless settings are given in a file, or are those behind a published number."""
-    given = flags.get("search", "none")
+    given, held_out = flags.get("search", "none"), len(TASKS[task].parts) > 1
     if given == "auto":
-        return "none" if published or has_files else "fast"
+        return "none" if settled or not held_out else "fast"
     for known in get_args(SearchMode):
         if given == known:
+            if known != "none" and not held_out:
+                raise DataError(f"search={known!r}: the task {task} holds nothing out that could choose; leave it out")
             return known
     raise DataError(f"search={given!r} is not known; use auto, {', '.join(get_args(SearchMode))}")
 
@@ -623,7 +628,8 @@ def _variant(layers: Sequence[Layer], usual: str) -> str | None:
 
 def _options(layers: Sequence[Layer], section: str, types: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a section, each layer checked by itself, so that errors can say where they were given."""
-    options = merged(*(layer.options(section, types) for layer in layers))
+    known = types if section == "training" else {"name": str, **types}
+    options = merged(*(layer.options(section, known) for layer in layers))
     options.pop("name", None)
     return options
 

@@ -30,7 +30,7 @@ def _sentences(
 ) -> Iterator[str]:
     """``searched`` has the searches that columns before this one have told, and which column told them first."""
     if len(score.values) < column.folds:
-        yield f"H2H-GCN has {score.mean:.1f} on {len(score.values)} of {column.folds} folds, the others being missing."
+        yield f"H2H-GCN has {score.mean:.1f} on {len(score.values)} of {column.folds} folds; the others are missing."
         return
     paper = ours.paper.get(column.id) if scores.protocol == "legacy" else None  # by other protocols it is another task
     yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, paper, column.other_task)}."
@@ -47,15 +47,15 @@ def _sentences(
         best, other = max(found, key=lambda pair: pair[1].mean)
         kind = " (Euclidean)" if best.model != OURS and ENCODERS[best.model].space == "euclidean" else ""
         relation = _compared(other, score, paired=scores.protocol == "clean" or column.folds > 0)
-        yield f"The best other row is {best.title}{kind} with {other.mean:.1f}, {relation}."
+        yield f"Best other row: {best.title}{kind} with {other.mean:.1f}, {relation}."
     trivial = scores.trivial[column.id]
     if trivial:
         name = max(trivial, key=lambda name: trivial[name])
         if trivial[name] > max(score.mean, _chance(column)):
-            yield f"No learning is better: {name} has {trivial[name]:.1f}."
+            yield f"A baseline without training is better: {name} has {trivial[name]:.1f}."
     below = [row.title for row, other in [(ours, score), *found] if other.mean < _chance(column)]
     if below:
-        yield f"Below chance, which is {_chance(column):.0f}: {', '.join(below)}."
+        yield f"Below chance ({_chance(column):.0f}): {', '.join(below)}."
 
 
 def budget(searches: Sequence[Chosen]) -> str:
@@ -107,26 +107,22 @@ _INTRODUCTION = """# Results
 
 Written by `h2hgcn reproduce --write docs/results.md` from the records in `results/`; none of our numbers is typed.
 
-A cell has our mean ± deviation in per cent, the number of runs in brackets, and the paper's number after the stroke.
-`legacy` is the paper's protocol: one split, the seed of weights, negatives and dropout varied. `clean` varies the split
-with the seed. With folds, mean and deviation are over the folds, of each of which the mean over seeds is taken; where
-several settings are named, each fold chose among them on its own validation part.
-Settings are those that `h2hgcn train` starts from, frozen in `src/h2hgcn/experiments/dai2021/`. "Highest known" is the
-highest number that we found reported by anybody, by whatever protocol.
+A cell shows mean ± standard deviation in per cent, the number of runs in brackets, and the paper's number after the
+stroke. `legacy` is the paper's protocol: one split, several seeds. `clean` draws a new split for each seed. Seeds are
+averaged within a fold; the table shows mean ± std over folds. Where several settings are named, each fold chose one on
+its own validation part. "Highest known" is the highest number that we found reported, by any protocol.
 
-Below each table stands what follows from it. "Within noise" is said from p = 0.05 on, by a t-test over seeds, which is
-paired where both rows have the same splits or folds; p is not corrected for the number of rows, the best of which is
-compared, so that a p just below is no evidence. Every run has one thread of a CPU; the machine had other work, too, so
-that seconds differ by a factor of several, and memory is that of a process that may have run other cells before.
+"Within noise" means p ≥ 0.05 in a t-test over seeds, paired where rows share splits or folds, and not corrected for the
+number of rows. Runs had one CPU thread on a busy machine: seconds vary severalfold, and memory may include
+earlier cells.
 
-The number in row `ROW` and column `COLUMN` of table `TABLE` comes from
-`h2hgcn reproduce TABLE --protocol PROTOCOL --cells COLUMN --models ROW --seeds N`, where `N` is the number of runs, or
-that of runs of a fold.
+To run a cell with the settings frozen in `src/h2hgcn/experiments/dai2021/`:
+`h2hgcn reproduce TABLE --protocol PROTOCOL --cells COLUMN --models ROW --seeds N`.
 """
 
 _BUDGETS = """
-How many settings were tried for each cell, on validation data: trials of `h2hgcn tune`, random settings, or settings
-picked by hand; "?" where the number was not recorded. "As" names where settings were copied from, without a search.
+Settings tried for each cell on validation data: by `h2hgcn tune`, at random, or by hand; "?" is not recorded. "As"
+names where settings were copied from, without a search.
 """
 
 _FIRST_LINES = _INTRODUCTION[: _INTRODUCTION.index(" from the records")].encode()
@@ -218,7 +214,7 @@ def _section(scores: TableScores) -> Iterator[str]:
     if any(any(cells) for _, *cells in budgets):
         yield _BUDGETS
         yield from _markdown(header, budgets)
-    yield "\nSeconds of a run, the median, and the largest peak memory in megabytes:\n"
+    yield "\nMedian seconds of a run / largest peak memory in megabytes:\n"
     costs = [[row.title, *(_cost(scores, row, column) for column in scores.columns)] for row in scores.rows]
     yield from _markdown(header, costs)
     yield ""

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -14,10 +15,11 @@ import numpy as np
 import tomli_w
 from filelock import FileLock, Timeout
 
-from h2hgcn.errors import DataError, PlaceError
-from h2hgcn.experiments.config import Experiment, Layer, Sections, find_preset, merged, read_experiment
+from h2hgcn.datasets.on_disk import fingerprint
+from h2hgcn.errors import DataError, DataWarning, PlaceError
+from h2hgcn.experiments.config import Experiment, Layer, Sections, find_preset, merged, open_graph, read_experiment
 from h2hgcn.experiments.runner import Cell, Outcome
-from h2hgcn.experiments.spaces import Choice, Range, Space
+from h2hgcn.experiments.spaces import Space, ends_of, load_optuna, search_space
 from h2hgcn.files import atomic_write
 from h2hgcn.models import ENCODERS
 from h2hgcn.options import changed_options, default_options, plain_options
@@ -50,6 +52,45 @@ class Tuning:
     @property
     def seeds(self) -> range:
         return range(self.base.seed, self.base.seed + self.num_seeds)
+
+
+def plan_tuning(
+    flags: Sections,
+    search: str,
+    files: tuple[Layer, ...],
+    own_space: Path | None,
+    num_seeds: int,
+    folder: Path | None,
+    root: Path | None,
+) -> tuple[Tuning, Experiment, Any, str]:
+    """The tuning, the experiment that it starts from with its candidates, its data, and the metric that chooses.
+
+    Everything is checked here, before anything is run. ``own_space`` is a file of what is searched.
+    """
+    base = read_experiment({**flags, "search": search}, files)
+    base.check_held_out()
+    space = _unsettled(search_space(base.task.name, base.model_name, own_space), flags, own_space)
+    space = space if own_space is not None else without_idle(space, base)
+    data = open_graph(base.graph, root)
+    problem = base.task.bind(data)
+    place = folder or Path("runs") / f"tune-{base.graph.name}-{base.task.name}-{base.model_name}"
+    tuning = Tuning(flags, space, place, num_seeds, files, root, fingerprint(data))
+    if own_space is not None:
+        check_space(tuning, str(own_space), problem.in_features)
+    check_place(place)
+    return tuning, base, data, problem.selection_metric
+
+
+def _unsettled(space: Space, flags: Sections, own_space: Path | None) -> Space:
+    """The space without the options that flags set; a warning names those of the user's own space."""
+    settled = [name for name in space if name.split(".")[1] in flags.get(name.split(".")[0], {})]
+    if settled and own_space is not None:
+        note = f"{', '.join(settled)}: not searched, although {own_space} names it, because the command line sets it"
+        warnings.warn(note, DataWarning, stacklevel=3)
+    left = {name: dimension for name, dimension in space.items() if name not in settled}
+    if not left:
+        raise DataError("there is nothing to search; name options in --space, or set fewer on the command line")
+    return left
 
 
 @dataclass(frozen=True)
@@ -121,7 +162,7 @@ class Study:
         for seed in tuning.seeds:
             if trial not in self._scores:  # another seed of it has failed
                 return
-            flags = merged(tuning.flags, sections_of(parameters), {"seed": seed})
+            flags = merged(tuning.flags, nested(parameters), {"seed": seed})
             self._running[trial] += 1
             yield Cell(flags, self._folder(trial) / f"seed{seed}", trial, tuning.files, tuning.root, scratch=True)
 
@@ -133,7 +174,7 @@ class Study:
 
     def _result(self, number: int, why: str = "") -> TrialResult:
         trial = self._all()[number]
-        return TrialResult(number, trial.value, sections_of(trial.params), why)
+        return TrialResult(number, trial.value, nested(trial.params), why)
 
 
 def _is_of_settings(error: Exception) -> bool:
@@ -151,19 +192,18 @@ def propose(study: "optuna.Study", space: Space, base: Experiment) -> dict[str, 
 
     trials = study.get_trials(deepcopy=False)
     parameters = _drawn(trials, space, base.seed) if trials else _present(space, base)
-    distributions = {_name(place): _distribution(dimension) for place, dimension in space.items()}
     study.add_trial(
         optuna.trial.create_trial(
             state=optuna.trial.TrialState.RUNNING,
             params=parameters,
-            distributions={name: distributions[name] for name in parameters},
+            distributions={name: space[name] for name in parameters},
         )
     )
     return parameters
 
 
-def sections_of(parameters: dict[str, Any]) -> Sections:
-    """``{"model.dim": 16}`` as sections."""
+def nested(parameters: dict[str, Any]) -> Sections:
+    """``{"model.dim": 16}`` as ``{"model": {"dim": 16}}``."""
     places = ((*name.split(".", 1), value) for name, value in parameters.items())
     return merged(*({section: {option: value}} for section, option, value in places))
 
@@ -176,8 +216,7 @@ def _drawn(trials: "list[optuna.trial.FrozenTrial]", space: Space, seed: int) ->
     sampler = optuna.samplers.TPESampler(n_startup_trials=_RANDOM_TRIALS, seed=number)
     copy = optuna.create_study(direction="maximize", sampler=sampler)
     copy.add_trials(trials)
-    trial = copy.ask({_name(place): _distribution(dimension) for place, dimension in space.items()})
-    return dict(trial.params)
+    return dict(copy.ask(space).params)
 
 
 def _present(space: Space, base: Experiment) -> dict[str, Any]:
@@ -185,32 +224,19 @@ def _present(space: Space, base: Experiment) -> dict[str, Any]:
     model = {**default_options(ENCODERS[base.model_name]), **base.model_options}
     sections = {"task": asdict(base.task), "model": model, "training": asdict(base.settings)}
     found = {}
-    for (section, option), dimension in space.items():
+    for name, dimension in space.items():
+        section, option = name.split(".")
         value = plain_options({option: sections[section].get(option)})[option]
         if _contains(dimension, value):
-            found[_name((section, option))] = value
+            found[name] = value
     return found
 
 
-def _contains(dimension: Choice | Range, value: Any) -> bool:
-    if isinstance(dimension, Choice):
-        return value in dimension.values
-    kind = int if dimension.is_whole else int | float
+def _contains(dimension: "optuna.distributions.BaseDistribution", value: Any) -> bool:
+    if hasattr(dimension, "choices"):
+        return value in dimension.choices
+    kind = int if isinstance(dimension.low, int) else int | float
     return isinstance(value, kind) and dimension.low <= value <= dimension.high
-
-
-def _distribution(dimension: Choice | Range) -> "optuna.distributions.BaseDistribution":
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if isinstance(dimension, Choice):
-        return CategoricalDistribution(dimension.values)
-    if dimension.is_whole:
-        return IntDistribution(int(dimension.low), int(dimension.high), log=dimension.log)
-    return FloatDistribution(dimension.low, dimension.high, log=dimension.log)
-
-
-def _name(place: tuple[str, str]) -> str:
-    return ".".join(place)
 
 
 _STUDY = "study"
@@ -224,7 +250,7 @@ _WORDS = {
 @contextmanager
 def open_study(tuning: Tuning) -> Iterator[Study]:
     """The study in a folder, a new one or one to resume; no other process has it at the same time."""
-    optuna = _optuna()
+    optuna = load_optuna()
     path = tuning.folder / _JOURNAL
     check_place(tuning.folder)
     tuning.folder.mkdir(parents=True, exist_ok=True)
@@ -270,7 +296,7 @@ def _check_same(study: "optuna.Study", tuning: Tuning) -> None:
         "data": tuning.fingerprint,
         "settings": tuning.base.digest,
         "seeds": [tuning.base.seed, tuning.num_seeds],
-        "space": {".".join(place): repr(dimension) for place, dimension in tuning.space.items()},
+        "space": {name: repr(dimension) for name, dimension in tuning.space.items()},
     }
     known = study.user_attrs.get("identity")
     if known is None and not study.get_trials(deepcopy=False):
@@ -306,41 +332,32 @@ def _is_json(line: bytes) -> bool:
         return False
 
 
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError as error:
-        raise DataError("tuning needs Optuna; install it with: pip install h2hgcn[tune]") from error
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna
-
-
 # Enough for any model to be made.
 _NODES, _CLASSES = 10, 3
 
-_CENTROIDS = ("task", "num_centroids")
+_CENTROIDS = "task.num_centroids"
 
 
 def without_idle(space: Space, base: Experiment) -> Space:
     """The space without the number of centroids, if there are none: a linear classifier has no use for them."""
     encoder = ENCODERS[base.model_name]
     usual = "linear" if encoder.space == "euclidean" or pools(encoder) else "centroids"
-    searched = space.get(("task", "classifier"))
-    classifiers = searched.values if isinstance(searched, Choice) else (getattr(base.task, "classifier", None),)
+    searched = space.get("task.classifier")
+    classifiers = (getattr(base.task, "classifier", None),) if searched is None else ends_of(searched)
     used = not pools(encoder) and any(
         (usual if name in (None, "none") else name) == "centroids" for name in classifiers
     )
-    return space if used else {place: dimension for place, dimension in space.items() if place != _CENTROIDS}
+    return space if used else {name: dimension for name, dimension in space.items() if name != _CENTROIDS}
 
 
 def check_space(tuning: Tuning, origin: str, in_features: int) -> None:
     """Raises unless a model of so many features can be made with every choice and with both ends of every range."""
-    for place, dimension in tuning.space.items():
-        for value in _ends(dimension):
-            chosen = [merged(others, _section(place, value)) for others in _surroundings(tuning)]
+    for name, dimension in tuning.space.items():
+        for value in ends_of(dimension):
+            chosen = [merged(others, nested({name: value})) for others in _surroundings(tuning)]
             problems = [_problem(tuning, settings, in_features) for settings in chosen]
             if all(problems):
-                section, option = place
+                section, option = name.split(".")
                 raise DataError(f"{origin}: [{section}] {option} = {value}: {problems[0]}")
 
 
@@ -348,7 +365,7 @@ def _surroundings(tuning: Tuning) -> Iterator[Sections]:
     """The settings as they are, and the first and the last of all others: some fit only together."""
     yield {}
     for end in (0, -1):
-        yield merged(*(_section(place, _ends(dimension)[end]) for place, dimension in tuning.space.items()))
+        yield nested({name: ends_of(dimension)[end] for name, dimension in tuning.space.items()})
 
 
 def _problem(tuning: Tuning, settings: Sections, in_features: int) -> str | None:
@@ -361,15 +378,6 @@ def _problem(tuning: Tuning, settings: Sections, in_features: int) -> str | None
     except (ValueError, TypeError) as error:
         return str(error)
     return None
-
-
-def _ends(dimension: Choice | Range) -> tuple[Any, ...]:
-    return dimension.values if isinstance(dimension, Choice) else (dimension.low, dimension.high)
-
-
-def _section(place: tuple[str, str], value: Any) -> Sections:
-    section, option = place
-    return {section: {option: value}}
 
 
 def write_settings(path: Path, tuning: Tuning, result: TrialResult, comment: str) -> None:

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { MODULES, generator, pointWithin } from "./random.mjs";
 
-const { Frame, REACH, fittingZoom } = await import(new URL("frame.mjs", MODULES));
+const { Frame, REACH, fittingZoom } = await import(new URL("view.mjs", MODULES));
 const { IDENTITY, apply, centred, compose, distanceToMiddle, step } = await import(new URL("view.mjs", MODULES));
 
 const f = Math.fround;

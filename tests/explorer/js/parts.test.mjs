@@ -1,18 +1,15 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { MODULES, SHARED, generator, pointWithin } from "./random.mjs";
+import { MODULES, generator, pointWithin } from "./random.mjs";
 
-const load = (name, room = MODULES) => import(new URL(name, room));
-const { geodesic, geodesicPath } = await load("geodesic.mjs", SHARED);
-const { Grid } = await load("grid.mjs");
-const { Ids } = await load("ids.mjs");
-const { Links, edgesAround } = await load("links.mjs");
-const { blended, colouring, scaleOf } = await load("colours.mjs");
-const { histogram, wayUp } = await load("hierarchy.mjs");
-const { isInside, nodesInside } = await load("lasso.mjs");
-const { read, written } = await load("hash.mjs");
-const { Pace } = await load("pace.mjs");
-const { apply, compose, step } = await load("view.mjs");
+const load = (name) => import(new URL(name, MODULES));
+const { geodesic, geodesicPath } = await load("geodesic.mjs");
+const { Grid } = await load("points.mjs");
+const { Ids, Links, edgesAround } = await load("data.mjs");
+const { blended, colouring, histogram, scaleOf, wayUp } = await load("colors.mjs");
+const { isInside, nodesInside } = await load("explorer.mjs");
+const { Pace } = await load("stage.mjs");
+const { apply, compose, read, step, written } = await load("view.mjs");
 
 test("a geodesic meets the boundary at right angles and both points", () => {
   const random = generator(1);

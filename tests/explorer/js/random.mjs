@@ -1,3 +1,8 @@
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
 // Numbers that look random and are the same every time.
 export function generator(seed = 1) {
   let state = seed;
@@ -14,5 +19,11 @@ export function pointWithin(random, radius) {
   return [length * Math.cos(angle), length * Math.sin(angle)];
 }
 
-export const MODULES = new URL("../../../src/h2hgcn/explorer/static/", import.meta.url);
-export const SHARED = new URL("../../../src/h2hgcn/embeddings/assets/", import.meta.url);
+// The explorer's modules and those that it shares with the report lie side by side, as the page gets them.
+const folder = mkdtempSync(join(tmpdir(), "h2hgcn-modules-"));
+for (const room of ["embeddings/assets/", "explorer/static/"]) {
+  cpSync(new URL(`../../../src/h2hgcn/${room}`, import.meta.url), folder, { recursive: true });
+}
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+
+export const MODULES = pathToFileURL(`${folder}/`);

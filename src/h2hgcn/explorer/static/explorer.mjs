@@ -1,14 +1,39 @@
+// One embedding on the page: what is chosen, colored, selected and seen.
+import { colouring, radiiOf, wayUp } from "./colors.mjs";
+import { walkTo, walkToNode } from "./input.mjs";
+import { byId, say } from "./page.mjs";
+import {
+  Selection, pressLegend, showCard, showHistogram, showLegend, showList, showListProblem, showNoNode, showNode,
+  showWay,
+} from "./panel.mjs";
+import { IDENTITY, read, written } from "./view.mjs";
+
+// What is inside a line that somebody drew.
+
+/** Whether (x, y) is inside a polygon x, y, x, y, ... */
+export function isInside(polygon, x, y) {
+  let inside = false;
+  for (let at = 0, before = polygon.length - 2; at < polygon.length; before = at, at += 2) {
+    const [u, v, p, q] = [polygon[at], polygon[at + 1], polygon[before], polygon[before + 1]];
+    if (v > y !== q > y && x < ((p - u) * (y - v)) / (q - v) + u) inside = !inside;
+  }
+  return inside;
+}
+
+/** The nodes whose place in `seen` (x, y, x, y, ...) is inside. */
+export function nodesInside(polygon, seen) {
+  const xs = polygon.filter((_, at) => at % 2 === 0);
+  const ys = polygon.filter((_, at) => at % 2 === 1);
+  const [left, right, bottom, top] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  const found = [];
+  for (let at = 0; at < seen.length; at += 2) {
+    const [x, y] = [seen[at], seen[at + 1]];
+    if (x >= left && x <= right && y >= bottom && y <= top && isInside(polygon, x, y)) found.push(at / 2);
+  }
+  return found;
+}
+
 // One embedding on the page: what is chosen, coloured, selected and seen.
-import { colouring } from "./colours.mjs";
-import { byId, say } from "./dom.mjs";
-import { read, written } from "./hash.mjs";
-import { radiiOf, wayUp } from "./hierarchy.mjs";
-import { nodesInside } from "./lasso.mjs";
-import { pressLegend, showLegend } from "./legend.mjs";
-import { showCard, showHistogram, showList, showListProblem, showNoNode, showNode, showWay } from "./panel.mjs";
-import { Selection } from "./selection.mjs";
-import { IDENTITY } from "./view.mjs";
-import { walkTo, walkToNode } from "./walk.mjs";
 
 const LISTED = 10;
 

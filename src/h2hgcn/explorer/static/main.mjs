@@ -1,17 +1,11 @@
 // From an empty page to one that can be walked on.
-import { Columns } from "./columns.mjs";
-import { openSource } from "./data.mjs";
-import { byId, download, make, say, shown } from "./dom.mjs";
+import { Columns, Ids, Links, openSource } from "./data.mjs";
 import { Explorer } from "./explorer.mjs";
-import { Ids } from "./ids.mjs";
-import { followKeys } from "./keys.mjs";
-import { Links } from "./links.mjs";
-import { followPointer } from "./pointer.mjs";
-import { pngOf, svgOf } from "./save.mjs";
-import { makeSearch } from "./search.mjs";
+import { followKeys, followPointer, zoomBy } from "./input.mjs";
+import { pngOf, svgOf } from "./layers.mjs";
+import { byId, download, make, makeTheme, say, shown } from "./page.mjs";
+import { makeSearch } from "./panel.mjs";
 import { Stage } from "./stage.mjs";
-import { makeTheme } from "./theme.mjs";
-import { zoomBy } from "./zoom.mjs";
 
 function counts({ count, links, dim }) {
   return [`${shown(count)} nodes`, links === null ? null : `${shown(links)} links`, `dimension ${dim}`].filter(Boolean).join(" · ");

@@ -1,6 +1,8 @@
+// What stands beside the disk: details, lists, legend, search and selection.
+import { histogram } from "./colors.mjs";
+import { byId, dot, download, make, makeSvg, say, shown } from "./page.mjs";
+
 // What stands beside the disk about the chosen node.
-import { byId, dot, make, makeSvg, shown } from "./dom.mjs";
-import { histogram } from "./hierarchy.mjs";
 
 const BARS = 40;
 
@@ -82,7 +84,7 @@ export function showHistogram(radii, radius) {
 export function showWay(way, { nameOf, colourOf, radiusOf, go }) {
   const room = byId("way");
   if (way.length < 2) {
-    const text = way.length ? "No neighbour lies nearer to the middle." : "";
+    const text = way.length ? "No neighbor lies nearer to the middle." : "";
     room.replaceChildren(make("p", { class: "quiet" }, text));
     return;
   }
@@ -94,4 +96,130 @@ export function showWay(way, { nameOf, colourOf, radiusOf, go }) {
     )));
   const heads = make("div", { class: "heads" }, make("span", {}, "Way up, to ever smaller radii"), make("span", { class: "far" }, "radius"));
   room.replaceChildren(heads, make("ol", { class: "nodes" }, ...items));
+}
+
+// What the colours mean. A name of the legend selects the points that have it.
+
+/** `select(shade)` is called for the name that was clicked. */
+export function showLegend(legend, select) {
+  const room = byId("legend");
+  if (legend.kind === "ramp") {
+    const bar = make("div", { class: "ramp", "aria-hidden": "true" });
+    bar.style.background = `linear-gradient(to right, ${legend.colours.join(", ")})`;
+    const ticks = legend.ticks.map((value) => make("span", {}, shown(value)));
+    room.replaceChildren(bar, make("div", { class: "ticks" }, ...ticks));
+    if (legend.logarithmic) room.append(make("small", { class: "quiet" }, "by its logarithm"));
+    return;
+  }
+  const items = legend.entries.map(({ name, count, colour, shade }) => {
+    const button = make(
+      "button",
+      { type: "button", "aria-pressed": "false", title: "Select these", onclick: () => select(shade, name, button) },
+      dot(colour), make("span", {}, name), make("small", {}, shown(count)),
+    );
+    return make("li", {}, button);
+  });
+  room.replaceChildren(make("ul", {}, ...items));
+}
+
+/** Marks the one name that is selected, or none. */
+export function pressLegend(button) {
+  for (const other of byId("legend").querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
+}
+
+// Finding a node by its id: a field with a list below it.
+
+const SHOWN = 8;
+
+/** `ids` finds nodes, `labelOf(node)` tells what stands beside them, `go(node)` goes there. */
+export function makeSearch(ids, labelOf, go) {
+  const field = byId("search");
+  const list = byId("found");
+  let nodes = [];
+  let chosen = 0;
+
+  function show() {
+    nodes = ids.find(field.value.trim(), SHOWN);
+    chosen = 0;
+    list.replaceChildren(...nodes.map((node, k) => option(node, k)));
+    if (!nodes.length && field.value.trim()) list.append(make("li", { class: "quiet" }, "no such id"));
+    open(list.childElementCount > 0);
+    mark();
+  }
+
+  function option(node, k) {
+    const attributes = { role: "option", id: `found-${k}`, onpointerdown: (event) => event.preventDefault(), onclick: () => take(k) };
+    return make("li", attributes, ids.text(node), make("small", {}, labelOf(node)));
+  }
+
+  function mark() {
+    [...list.children].forEach((item, k) => item.setAttribute("aria-selected", String(k === chosen && nodes.length > 0)));
+    if (nodes.length) field.setAttribute("aria-activedescendant", `found-${chosen}`);
+    else field.removeAttribute("aria-activedescendant");
+  }
+
+  function open(wanted) {
+    list.hidden = !wanted;
+    field.setAttribute("aria-expanded", String(wanted));
+  }
+
+  function take(k) {
+    if (!nodes.length) return;
+    field.value = ids.text(nodes[k]);
+    open(false);
+    go(nodes[k]);
+  }
+
+  field.addEventListener("input", show);
+  field.addEventListener("focus", () => field.value && show());
+  field.addEventListener("blur", () => open(false));
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      chosen = (chosen + (event.key === "ArrowDown" ? 1 : nodes.length - 1)) % Math.max(1, nodes.length);
+      mark();
+    } else if (event.key === "Enter") take(chosen);
+    else if (event.key === "Escape") {
+      if (list.hidden) byId("stage").focus();
+      open(false);
+    } else return;
+    event.preventDefault();
+  });
+  field.disabled = false;
+}
+
+// Which nodes are selected, and what can be done with them.
+
+export class Selection {
+  constructor(stage, ids) {
+    this.stage = stage;
+    this.ids = ids;
+    this.nodes = [];
+    byId("save-ids").addEventListener("click", () => download(new Blob([this.text()], { type: "text/plain" }), "ids.txt"));
+    byId("copy-ids").addEventListener("click", () => this.#copy());
+    byId("clear").addEventListener("click", () => this.set([]));
+  }
+
+  set(nodes, what = "selected") {
+    const flags = new Uint8Array(this.stage.frame.count);
+    for (const node of nodes) flags[node] = 1;
+    this.nodes = nodes;
+    this.stage.setSelection(flags, nodes.length > 0);
+    byId("selection").hidden = nodes.length === 0;
+    byId("selected").textContent = `${shown(nodes.length)} of ${shown(flags.length)} nodes ${what}`;
+    say(nodes.length ? `${nodes.length} nodes ${what}` : "nothing selected");
+  }
+
+  /** The ids, one in a line. */
+  text() {
+    return this.nodes.map((node) => `${this.ids.text(node)}\n`).join("");
+  }
+
+  async #copy() {
+    try {
+      await navigator.clipboard.writeText(this.text());
+      say(`${this.nodes.length} ids copied`);
+    } catch {
+      say("the browser does not let this page copy; save the ids instead");
+    }
+  }
 }
