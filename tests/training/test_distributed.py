@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,7 @@ def say(report, state):
     print(report.epoch, flush=True)
 try:
     with StopAfterEpoch() as stop:
-        run = small_fit(epochs=options.pop("epochs", 3), seed=seed, settings=dict(batch_size=100) | options,
+        run = small_fit(epochs=options.pop("epochs", 3), seed=seed, settings=dict(batch_size=60) | options,
                         on_epoch=say, should_stop=stop.wanted)
     print("finished" if run.finished else "stopped", flush=True)
 except (DataError, ChildProcessError) as error:
@@ -46,17 +47,9 @@ def job(tmp_path):
     def start(*options):
         for rank, text in enumerate(options):
             variables = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-            command = [sys.executable, "-c", SCRIPT.format(tests=os.path.dirname(os.path.dirname(__file__))), text]
-            started.append(
-                subprocess.Popen(
-                    command,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                    cwd=tmp_path,
-                    env=os.environ | variables,
-                )  # fmt: skip
-            )
+            command = [sys.executable, "-c", SCRIPT.format(tests=str(Path(__file__).parent.parent)), text]
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            started.append(subprocess.Popen(command, cwd=tmp_path, env=os.environ | variables, **pipes))
         return started
 
     yield start
@@ -70,7 +63,7 @@ def job(tmp_path):
     [
         ('{"lr": 0.5}', "process 1 of the job has training.lr=0.5, process 0 has 0.01; start all processes with"),
         ('{"epochs": 2}', "process 1 of the job has training.epochs=2, process 0 has 3"),
-        ('{"seed": 4, "batch_size": 50}', "process 1 of the job has training.batch_size=50, process 0 has 100"),
+        ('{"seed": 4, "batch_size": 50}', "process 1 of the job has training.batch_size=50, process 0 has 60"),
     ],
 )
 def test_processes_with_other_settings_are_refused_in_all_of_them(job, options, message):

@@ -291,13 +291,8 @@ def test_a_flipped_bit_of_the_weights_is_noticed(copied):
     data = (copied / "model.safetensors").read_bytes()
     for place in random.Random(0).sample(range(len(data)), 100):
         change(copied / "model.safetensors", lambda _, k=place: data[:k] + bytes([data[k] ^ 4]) + data[k + 1 :])
-        try:
-            run = load_run(copied)
-        except DataError as error:
-            assert "model.safetensors" in str(error)
-        else:  # in what says nothing, such as a blank
-            change(copied / "model.safetensors", lambda _: data)
-            assert same_weights(run, load_run(copied))
+        with pytest.raises(DataError, match=r"model.safetensors"):
+            load_run(copied)
 
 
 def test_weights_of_earlier_versions_have_no_checksum(copied):

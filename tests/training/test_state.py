@@ -144,7 +144,8 @@ class FullDisk:
         self.fsync(file)
 
 
-# the configuration, the graph, the empty history, the first lines and checkpoint, some later ones, model, embeddings, report, result
+# the configuration, the graph, the empty history, the first lines and checkpoint, some later ones, model, embeddings,
+# report, result
 @pytest.mark.parametrize("last", [0, 1, 2, 3, 4, 5, 8, 11, 13, 14, 15, 16])
 def test_a_full_disk_costs_nothing_but_time(last, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:

@@ -217,7 +217,8 @@ class _SignsOfLife(threading.Thread):
 
     def __init__(self, store: Store, rank: int, size: int) -> None:
         super().__init__(daemon=True)
-        self._store = store.clone()  # a connection of its own: another one may be busy
+        # a connection of its own: another one may be busy
+        self._store = store.clone()  # type: ignore[attr-defined]
         self._rank, self._others = rank, [other for other in range(size) if other != rank]
         self._ended = threading.Event()
         self._problem: str | None = None

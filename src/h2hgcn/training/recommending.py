@@ -327,4 +327,5 @@ def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, dict[
         return None
     if any(about.get(name) != value for name, value in wanted.items()):
         return None
-    return FaissSearch(load_faiss().deserialize_index(np.frombuffer(data, np.uint8)), kind, vectors.queries), about
+    index = load_faiss().deserialize_index(np.frombuffer(data, np.uint8))
+    return FaissSearch(index, about["kind"], vectors.queries), about
