@@ -83,49 +83,82 @@ def test_two_hops_are_those_of_the_highest_index(monkeypatch):
     assert (star.two_hops(np.array([1, 2]), 5) == -1).all()  # only a hub leads on
 
 
-def test_fit_is_that_of_scikit_learn_and_helps():
-    random = np.random.RandomState(0)
+def labeled_rows(seed=0, count=870):
+    """Pairs whose links are told by their features and, less well, by a decoder; and as many that are not links."""
+    random = np.random.RandomState(seed)
     graph = Neighborhoods(edges_of(), 30)
-    pairs = all_pairs(30)[random.permutation(870)]
+    pairs = all_pairs(30)[random.permutation(870)[:count]]
     features = graph.features(pairs)
     chance = 1 / (1 + np.exp(-(features[:, 1] * 2 + features[:, 3] - 3)))
     labels = random.rand(len(pairs)) < chance
-    logits = random.randn(len(pairs)) + labels
+    rows = np.column_stack([random.randn(len(pairs)) + labels, features])
+    others = np.column_stack([random.randn(len(pairs)), features])[random.rand(len(pairs)) > chance]
+    return graph, pairs, rows, labels, others
+
+
+def test_fit_is_that_of_scikit_learn_and_helps():
+    graph, pairs, rows, labels, others = labeled_rows()
     terms = NeighborhoodTerms()
-    assert terms.fit(logits, labels, pairs, graph)
+    assert terms.fit(rows, labels, others)
     assert terms.fitted
-    rows = np.column_stack([logits, features])
-    expected = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, labels)
-    found = terms(torch.from_numpy(logits), graph, torch.from_numpy(pairs))
-    np.testing.assert_allclose(found, expected.decision_function(rows), rtol=1e-4, atol=1e-4)
+    found = terms(torch.from_numpy(rows[:, 0]), graph, torch.from_numpy(pairs))
+    both, y = np.concatenate([rows, others]), np.r_[labels, np.zeros(len(others), bool)]
+    by_ratio = []
+    for ratio in (1, 5, 30):
+        weights = np.where(y, 1.0, ratio * labels.sum() / (~y).sum())
+        expected = make_pipeline(StandardScaler(), LogisticRegression())
+        expected.fit(both, y, logisticregression__sample_weight=weights)
+        logits = expected.decision_function(rows) + np.log(ratio)  # as if there were as many links as others
+        by_ratio.append(np.abs(found.numpy() - logits).max())
+    assert min(by_ratio) < 1e-3
+    fair = out_of_fold(rows, labels, others)
+    assert auc(fair[labels], fair[~labels]) > auc(rows[labels, 0], rows[~labels, 0]) + 0.02
+
+
+def test_the_top_decides_where_the_order_of_all_pairs_is_as_good():
+    """Some pairs with the highest logits are not links; the feature tells them, at some cost to nothing else."""
+    random = np.random.RandomState(0)
+    links = np.column_stack([random.normal(3, 1, 200), np.zeros((200, 5))])
+    others = np.column_stack([random.normal(0, 1, 20_000), np.zeros((20_000, 5))])
+    false_friends = random.permutation(20_000)[:60]  # too few to matter for the AUC
+    others[false_friends, 0] += 6
+    others[false_friends, 1] = 1
+    rows, labels = np.concatenate([links, others[:200]]), np.arange(400) < 200
+    terms = NeighborhoodTerms()
+    assert terms.fit(rows, labels, others[200:])
+    weights = np.r_[terms.slope, terms.weights]
+    before = (1 / (1 + (others[:, 0] > links[:, :1]).sum(1))).mean()
+    after = (1 / (1 + (others @ weights > (links @ weights)[:, None]).sum(1))).mean()
+    assert after > 3 * before
 
 
 def test_what_does_not_help_changes_nothing():
     random = np.random.RandomState(0)
-    graph = Neighborhoods(edges_of(), 30)
-    pairs = all_pairs(30)[random.permutation(870)[:60]]
+    _, _, rows, _, others = labeled_rows(count=60)
     labels = np.arange(60) < 30
-    sure = np.where(labels, 2.5, -2.5) + random.rand(60)
     terms = NeighborhoodTerms()
-    assert not terms.fit(sure, labels, pairs, graph)
+    sure = np.column_stack([np.where(labels, 2.5, -2.5) + random.rand(60), rows[:, 1:]])
+    assert not terms.fit(sure, labels, np.column_stack([-2.5 + random.rand(len(others)), others[:, 1:]]))
     few = np.r_[0:9, 30:60]
-    told = graph.features(pairs)[:, 0] > 0
-    assert not terms.fit(random.randn(60)[few], labels[few], pairs[few], graph)
-    assert not terms.fit(np.where(told, -1.0, 1.0) + random.randn(60), told, pairs, graph)  # the decoder misleads
+    assert not terms.fit(rows[few], labels[few], others)
+    told = rows[:, 1] > 0
+    misled = np.column_stack([np.where(told, -1.0, 1.0) + random.randn(60), rows[:, 1:]])
+    unlike = np.column_stack([1 + random.randn(len(others)), others[:, 1:]])[others[:, 1] == 0]
+    assert not terms.fit(misled, told, unlike)
     assert not terms.fitted
     assert terms.slope == 1
 
 
 def test_scores_out_of_fold_are_by_weights_without_the_pair():
     """Labels that nothing tells: weights that saw a pair know it a little, others do not."""
-    random = np.random.RandomState(1)
-    graph = Neighborhoods(edges_of(), 30)
-    pairs = all_pairs(30)[random.permutation(870)[:40]]
-    labels, logits = random.rand(40) < 0.5, random.randn(40)
-    rows = np.column_stack([logits, graph.features(pairs)])
-    seen = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, labels).decision_function(rows)
-    fair = out_of_fold(logits, labels, pairs, graph)
-    assert auc(seen[labels], seen[~labels]) > auc(fair[labels], fair[~labels]) + 0.1
+    gaps = []
+    for seed in range(10):
+        _, _, rows, _, _ = labeled_rows(seed, count=60)
+        labels = np.random.RandomState(seed).rand(60) < 0.5
+        seen = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, labels).decision_function(rows)
+        fair = out_of_fold(rows, labels, np.empty((0, 6)))
+        gaps.append(auc(seen[labels], seen[~labels]) - auc(fair[labels], fair[~labels]))
+    assert np.mean(gaps) > 0.1
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -49,7 +49,7 @@ from h2hgcn.tasks.metrics import (
     link_metrics,
     reliability,
 )
-from h2hgcn.tasks.neighborhoods import Neighborhoods, NeighborhoodTerms, out_of_fold
+from h2hgcn.tasks.neighborhoods import NUM_OTHERS, Neighborhoods, NeighborhoodTerms, out_of_fold
 from h2hgcn.tasks.top_links import LinkScores, LinkSearch, precision_of
 
 # Of links: "auto" is directed where the graph is, else symmetric.
@@ -426,7 +426,7 @@ class LinkProblem(OneGraphProblem):
             return False
         points, (pairs, labels, known) = self.points(model), self._pairs_of("val")
         changed = head.neighborhood is not None and head.neighborhood.fit(
-            self._decoded(model, points, pairs), labels, pairs, self.neighborhoods, known
+            self._rows(model, points, pairs[known]), labels[known], self._rows(model, points, self._known_others)
         )
         if head.calibration is not None:
             head.calibration.fit(*self._scores_of_all(model, points, "val"))
@@ -439,20 +439,33 @@ class LinkProblem(OneGraphProblem):
         all that are held out, and a sample of the pairs without an edge for all of these. Nodes are not paired with
         themselves, not even by the legacy protocol: they are as near as can be, and nobody asks for such links.
         """
-        split, space = self.split, PairSpace(self.split.num_nodes, self.split.directed)
-        edges = distinct_pairs(space, np.concatenate([split.train, split.val, split.test]))
-        count = len(space) - len(edges)
-        if count <= _MOST_PAIRS:
-            others = space.pairs(nth_absent(space.ranks(edges), np.arange(count)))
-        else:  # other ones for each part
-            others = AbsentPairs(space, edges).draw(_MOST_PAIRS, np.random.RandomState(self.task.parts.index(part)))
+        others, count = self._others(_MOST_PAIRS, seed=self.task.parts.index(part))  # other ones for each part
         chunks = (others[first : first + _CHUNK] for first in range(0, len(others), _CHUNK))
-        links = getattr(split, part)
+        links = getattr(self.split, part)
         of_links = self._part_scores(model, points, part)[0][: len(links)][_are_two(links)]
         scores = np.concatenate([of_links, *(self._scores(model, points, some) for some in chunks)])
         labels = np.arange(len(scores)) < len(of_links)
         weights = np.where(labels, self._num_hidden / max(len(of_links), 1), count / max(len(others), 1))
         return scores, labels, weights
+
+    def _others(self, most: int, seed: int) -> tuple[Pairs, int]:
+        """Pairs of two nodes without an edge, all or as many random ones as wanted, and how many there are."""
+        split, space = self.split, PairSpace(self.split.num_nodes, self.split.directed)
+        edges = distinct_pairs(space, np.concatenate([split.train, split.val, split.test]))
+        count = len(space) - len(edges)
+        if count <= most:
+            return space.pairs(nth_absent(space.ranks(edges), np.arange(count))), count
+        return AbsentPairs(space, edges).draw(most, np.random.RandomState(seed)), count
+
+    @cached_property
+    def _known_others(self) -> Pairs:
+        """Pairs without an edge whose nodes both have a training edge, for the fit of terms."""
+        others, _ = self._others(NUM_OTHERS, seed=len(self.task.parts))
+        return others[self.split.answerable(others)]
+
+    def _rows(self, model: Model, points: Tensor, pairs: Pairs) -> NDArray[np.float64]:
+        """What terms are fitted on: the logit of the decoder, and the features of the neighborhoods."""
+        return np.column_stack([self._decoded(model, points, pairs), self.neighborhoods.features(pairs)])
 
     @property
     def _num_hidden(self) -> int:
@@ -518,7 +531,8 @@ class LinkProblem(OneGraphProblem):
             return scores, scores
         alone = self._decoded(model, points, pairs)
         if part == "val":
-            scores[known] = out_of_fold(alone[known], labels[known], pairs[known], self.neighborhoods)
+            rows, others = (self._rows(model, points, some) for some in (pairs[known], self._known_others))
+            scores[known] = out_of_fold(rows, labels[known], others)
         return scores, alone
 
     @torch.no_grad()

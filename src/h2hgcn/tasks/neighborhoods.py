@@ -10,18 +10,24 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from scipy.special import expit
 from torch import Tensor, nn
 
 from h2hgcn.datasets.pairs import Pairs, contains
 from h2hgcn.jit import compiled, run_on_rows
-from h2hgcn.tasks.metrics import Scores, auc
+from h2hgcn.tasks.metrics import Scores
+
+Rows = NDArray[np.float64]
 
 _SHARED = 3  # features of a pair: common neighbors, Adamic-Adar, resource allocation
 _DEGREE = 2  # features of a node
 
-# The folds of out-of-fold scores, the fewest links that weights are fitted on, and the AUC that they may cost.
-_FOLDS, _FEWEST, _TOLERANCE = 5, 10, 0.001
+# The folds of out-of-fold scores, the fewest links that weights are fitted on, and the AUC that a better MRR may cost.
+_FOLDS, _FEWEST, _TOLERANCE = 5, 10, 0.002
+
+# Further pairs without an edge that weights are fitted on, and what all such pairs together may count beside the links:
+# as much as these serves the order of all pairs, many times as much serves the top.
+NUM_OTHERS = 30_000
+_RATIOS = (1, 5, 30)
 
 # Of candidates from two steps away: the neighbors of a node that are looked at, and the highest degree of such a one.
 _REACH, HUB = 64, 1000
@@ -194,54 +200,70 @@ class NeighborhoodTerms(nn.Module):
         features = neighborhoods.features(pairs.cpu().numpy()) @ self.weights.double().cpu().numpy()
         return self.slope * logits + (torch.from_numpy(features).to(logits) + self.bias)
 
-    def fit(
-        self,
-        logits: Scores,
-        labels: NDArray[np.bool_],
-        pairs: Pairs,
-        graph: Neighborhoods,
-        chosen: NDArray[np.bool_] | None = None,
-    ) -> bool:
-        """Fits the weights to pairs that are links or not, or to the ``chosen`` ones. Leaves everything as it is, and
-        returns False, where there are few, or where the weights would not help pairs that they were not fitted on.
-        """
-        from sklearn.metrics import log_loss  # scikit-learn takes a while to import, and serves this alone
+    def fit(self, rows: Rows, labels: NDArray[np.bool_], others: Rows) -> bool:
+        """Fits the weights to pairs that are links or not, and to ``others`` that are not.
 
-        chosen = np.ones(len(pairs), dtype=bool) if chosen is None else chosen
-        if min((labels & chosen).sum(), (~labels & chosen).sum()) < _FEWEST:
+        A row is the logit of the decoder and then the features of a pair. Leaves everything as it is, and returns
+        False, where there are few links, or where the weights would not help pairs that they were not fitted on.
+        """
+        if min(labels.sum(), (~labels).sum()) < _FEWEST:
             return False
-        rows = np.column_stack([logits, graph.features(pairs)])
-        scale, regression = model = _regression().fit(rows[chosen], labels[chosen])
+        ratio = _best_ratio(rows, labels, others)
+        if ratio is None:
+            return False
+        scale, regression = _regression(rows, labels, others, ratio)
         weights = regression.coef_[0] / scale.scale_
-        alone, both = (_out_of_fold(x[chosen], labels[chosen]) for x in (rows[:, :1], rows))
-        losses = [log_loss(labels[chosen], expit(scores)) for scores in (alone, both)]
-        scores = model.decision_function(rows)
-        scores[chosen] = both
-        loss_of_auc = auc(logits[labels], logits[~labels]) - auc(scores[labels], scores[~labels])
-        if weights[0] <= 0 or losses[1] >= losses[0] or loss_of_auc > _TOLERANCE:
-            return False
         self.slope.fill_(weights[0])
         self.weights.copy_(torch.from_numpy(weights[1:]))
         self.bias.fill_(regression.intercept_[0] - weights @ scale.mean_)
         return True
 
 
-def out_of_fold(logits: Scores, labels: NDArray[np.bool_], pairs: Pairs, graph: Neighborhoods) -> Scores:
+def out_of_fold(rows: Rows, labels: NDArray[np.bool_], others: Rows) -> Scores:
     """The logits of pairs that ``NeighborhoodTerms`` were fitted on, each by weights that were fitted without it."""
-    return _out_of_fold(np.column_stack([logits, graph.features(pairs)]), labels)
+    return _in_folds(rows, labels, others, _best_ratio(rows, labels, others))[0]
 
 
-def _out_of_fold(rows: NDArray[np.float64], labels: NDArray[np.bool_]) -> Scores:
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+def _best_ratio(rows: Rows, labels: NDArray[np.bool_], others: Rows) -> int | None:
+    """The ratio of the best MRR among those whose AUC is as good as any, out of fold; None is the decoder alone.
 
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
-    found: Scores = cross_val_predict(_regression(), rows, labels, cv=folds, method="decision_function")
-    return found
+    A ratio by which a higher logit speaks against a link is none.
+    """
+    ratios = [ratio for ratio in _RATIOS if _regression(rows, labels, others, ratio)[-1].coef_[0, 0] > 0]
+    found = {ratio: _in_folds(rows, labels, others, ratio)[1] for ratio in (None, *ratios)}
+    best = max((1 - above).mean() for above in found.values())
+    as_good = [ratio for ratio, above in found.items() if (1 - above).mean() >= best - _TOLERANCE]
+    return max(as_good, key=lambda ratio: (1 / (1 + labels.sum() * found[ratio])).mean())
 
 
-def _regression() -> Any:
+def _in_folds(rows: Rows, labels: NDArray[np.bool_], others: Rows, ratio: int | None) -> tuple[Scores, Scores]:
+    """Scores of pairs by weights that were fitted without them; and for each link the share of pairs that are not
+    links above it, by the same weights.
+    """
+    from sklearn.model_selection import StratifiedKFold  # scikit-learn takes a while to import, and serves this alone
+
+    scores, above = rows[:, 0].copy(), np.empty(len(rows))
+    for train, test in StratifiedKFold(_FOLDS, shuffle=True, random_state=0).split(rows, labels):
+        rest = np.concatenate([rows[test][~labels[test]], others])
+        others_scores = rest[:, 0]
+        if ratio is not None:
+            regression = _regression(rows[train], labels[train], others, ratio)
+            scores[test], others_scores = regression.decision_function(rows[test]), regression.decision_function(rest)
+        ordered = np.sort(others_scores)
+        places = sum(np.searchsorted(ordered, scores[test], side) for side in ("left", "right")) / 2
+        above[test] = 1 - places / len(ordered)
+    return scores, above[labels]
+
+
+def _regression(rows: Rows, labels: NDArray[np.bool_], others: Rows, ratio: int) -> Any:
+    """Fitted so that pairs that are not links count ``ratio`` times as much as the links; its logits are for as many."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    labels = np.concatenate([labels, np.zeros(len(others), dtype=bool)])
+    weights = np.where(labels, 1.0, ratio * labels.sum() / (~labels).sum())
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    model.fit(np.concatenate([rows, others]), labels, logisticregression__sample_weight=weights)
+    model[-1].intercept_ += np.log(ratio)
+    return model
