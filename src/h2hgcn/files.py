@@ -1,8 +1,10 @@
 """Files that are written whole or not at all, and tensors in safetensors files."""
 
 import glob
+import hashlib
 import json
 import os
+import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -28,7 +30,9 @@ _ABANDONED_SECONDS = 24 * 3600
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file that takes the name ``path`` only when all was written and reached the disk; a link stays one."""
+    """Opens a file that takes the name ``path`` only when all was written and reached the disk. A link stays one, and
+    a file that is replaced keeps its mode.
+    """
     if path.is_symlink():
         path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,6 +41,8 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     try:
         with part.open("xb") as file:
             _lock(file)
+            if path.exists():
+                part.chmod(stat.S_IMODE(path.stat().st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -83,13 +89,15 @@ Weights = dict[str, "Tensor"]
 
 
 def write_tensors(path: Path, tensors: Weights, about: dict[str, Any]) -> None:
-    """Writes a file, whole or not at all."""
+    """Writes a file with a checksum of its contents, whole or not at all."""
     import safetensors.torch  # here and not above: commands that need no tensors start without PyTorch
     import torch
 
     # copies, since tensors that share memory are refused
     own = {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
-    data = safetensors.torch.save(own, {"h2hgcn": json.dumps(about)})
+    text = json.dumps(about)
+    # one entry: the order of several is random, and the same tensors shall give the same file
+    data = safetensors.torch.save(own, {"h2hgcn": f"{text}\n{checksum_of(own, text)}"})
     with atomic_write(path) as file:
         file.write(data)
 
@@ -98,18 +106,39 @@ def read_tensors(path: Path, advice: str = "restore it from a copy") -> tuple[We
     """What ``write_tensors`` wrote. ``advice`` is what to do if the file is damaged or not there."""
     try:
         with safetensors.safe_open(path, "pt") as file:
-            about = json.loads((file.metadata() or {})["h2hgcn"])
+            text, _, checksum = (file.metadata() or {})["h2hgcn"].partition("\n")
             # copies in PyTorch's own memory: products depend to the last bit on where their numbers begin
-            return {name: file.get_tensor(name).clone() for name in file.keys()}, about  # noqa: SIM118  # no mapping
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # no mapping
+        if checksum and checksum != checksum_of(tensors, text):  # files of earlier versions have none
+            raise ValueError("its checksum is not that of its contents")
+        return tensors, json.loads(text)
     except FileNotFoundError:
         raise DamagedRunError(f"{path} is not there; {advice}") from None
-    except (safetensors.SafetensorError, OSError, KeyError, ValueError) as error:
+    except (safetensors.SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
         raise DamagedRunError(f"{path} is damaged or was not written by h2hgcn ({error}); {advice}") from error
+
+
+def checksum_of(tensors: Weights, text: str = "") -> str:
+    """A hash of tensors, with their names, and of a text."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    digest.update(text.encode())
+    return digest.hexdigest()
 
 
 def load_weights(module: "nn.Module", weights: Weights, where: str) -> None:
     """Gives a module its weights, if they are of such a one; ``where`` they came from is named in errors."""
-    wanted = {name: tuple(value.shape) for name, value in module.state_dict().items()}
+    check_weights(weights, module.state_dict(), where)
+    module.load_state_dict(weights)
+
+
+def check_weights(weights: Weights, own: Weights, where: str) -> None:
+    """Raises unless weights have the names, shapes and types of a model's ``own``, and are finite."""
+    wanted = {name: tuple(value.shape) for name, value in own.items()}
     given = {name: tuple(value.shape) for name, value in weights.items()}
     for name in (*wanted, *given):
         if wanted.get(name) != given.get(name):
@@ -117,7 +146,11 @@ def load_weights(module: "nn.Module", weights: Weights, where: str) -> None:
                 f"{where} does not fit the model: {name} has the shape {given.get(name)} there and {wanted.get(name)} "
                 "in the model (None is for a part that it does not have)"
             )
-    module.load_state_dict(weights)
+    for name, value in weights.items():
+        if value.dtype != own[name].dtype:
+            raise DataError(f"{where} does not fit the model: {name} is {value.dtype} there, not {own[name].dtype}")
+        if not bool(value.isfinite().all()):
+            raise DataError(f"{where} is damaged: {name} holds NaN or infinity; restore it, or train again")
 
 
 def part_of(tensors: Weights, prefix: str) -> Weights:

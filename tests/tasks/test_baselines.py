@@ -7,6 +7,8 @@ import scipy.sparse as sp
 import torch
 from samples import random_graph
 from torch_geometric.data import Data
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.nn.models import LabelPropagation
 
 from h2hgcn.datasets import split_edges
 from h2hgcn.datasets.disease import generate_disease
@@ -213,3 +215,14 @@ def test_one_class_for_all_is_the_other_when_f1_is_what_counts():
     metrics = problem.baselines("test").metrics
     assert metrics["majority class"]["f1"] == 0
     assert metrics["always class 1"]["f1"] == pytest.approx(2 * share / (1 + share))
+
+
+def test_label_propagation_is_that_of_pyg():
+    random = np.random.RandomState(0)
+    adjacency = prepare_adjacency(torch.from_numpy(random.randint(0, 60, (2, 150))), None, 60)
+    labels, train = torch.from_numpy(random.randint(0, 3, 60)), torch.arange(12)
+    index, weights = gcn_norm(*adjacency.edges(self_loops=False), 60, add_self_loops=False)
+    scores = LabelPropagation(50, 0.9)(labels, index, train, weights.float())
+    reached = scores.amax(1) > 0
+    found = torch.from_numpy(propagated_classes(adjacency, labels, train))
+    assert torch.equal(found[reached], scores.argmax(1)[reached])

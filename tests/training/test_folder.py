@@ -1,17 +1,22 @@
+import json
 import os
+import random
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from filelock import FileLock, Timeout
 from runs import TASKS, Flat, change, curve, same_weights, small_data, small_fit
 
 from h2hgcn.embeddings import read_embeddings
 from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.files import read_tensors
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import load_run
 from h2hgcn.training.folder import RunFolder
@@ -191,7 +196,6 @@ DAMAGES = [
     ("result.json", lambda data: b"{}", r"damaged \('selection' is missing .*; delete .*result.json and run the same"),
     ("result.json", lambda data: b"[1, 2]", r"damaged \(it holds a list, no result\); delete .*result.json"),
     ("result.json", lambda data: data.replace(b'"test"', b'"toast"'), r"damaged \(it has no test auc\); delete"),
-    ("metrics.jsonl", lambda data: data[:-9], "metrics.jsonl is damaged"),
     ("model.safetensors", lambda data: data[:-9], "model.safetensors is damaged .*; delete .*result.json and run"),
     ("model.safetensors", lambda data: b"", "model.safetensors is damaged"),
     ("model.safetensors", None, "model.safetensors is not there; delete .*result.json and run the same"),
@@ -272,6 +276,50 @@ def test_what_follows_from_the_rest_is_written_anew(edit, copied):
     assert load_run(copied).evaluate() == load_run(copied).metrics["test"]
 
 
+@pytest.mark.parametrize("name", ["embeddings.parquet", "report.html"])
+def test_a_damaged_file_beside_the_result_is_written_again_and_keeps_its_mode(name, copied):
+    small_fit(folder=copied)
+    before = (copied / name).read_bytes()
+    (copied / name).chmod(0o640)
+    change(copied / name, lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:])
+    small_fit(folder=copied, on_epoch=lambda *_: pytest.fail("trained again"))
+    assert (copied / name).read_bytes() == before
+    assert stat.S_IMODE((copied / name).stat().st_mode) == 0o640
+
+
+def test_a_flipped_bit_of_the_weights_is_noticed(copied):
+    data = (copied / "model.safetensors").read_bytes()
+    for place in random.Random(0).sample(range(len(data)), 100):
+        change(copied / "model.safetensors", lambda _, k=place: data[:k] + bytes([data[k] ^ 4]) + data[k + 1 :])
+        with pytest.raises(DataError, match=r"model.safetensors"):
+            load_run(copied)
+
+
+def test_weights_of_earlier_versions_have_no_checksum(copied):
+    tensors, about = read_tensors(copied / "model.safetensors")
+    (copied / "model.safetensors").write_bytes(safetensors.torch.save(tensors, {"h2hgcn": json.dumps(about)}))
+    assert load_run(copied).finished
+
+
+LINKS = [*FILES, "checkpoint/latest.safetensors", "index.json", "index.faiss", "layout.safetensors", "tensorboard",
+         ".lock", ".search", "final"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_links_are_not_followed(name, copied, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "mine"
+    if (copied / name).exists():
+        (copied / name).rename(outside)
+    else:
+        outside.mkdir()
+    before = contents(outside) if outside.is_dir() else outside.read_bytes()
+    (copied / name).symlink_to(outside)
+    for force in (False, True):
+        with pytest.raises(DataError, match=f"{name} is a symbolic link"):
+            small_fit(folder=copied, force=force, seed=1, tensorboard=True)
+    assert before == (contents(outside) if outside.is_dir() else outside.read_bytes())
+
+
 @pytest.mark.parametrize("name", ["config.toml", "graph.safetensors", "checkpoint/latest.safetensors"])
 def test_a_folder_in_place_of_a_file(name, copied):
     (copied / name).unlink()
@@ -305,9 +353,13 @@ def test_lines_that_a_checkpoint_counts_on(edit, tmp_path):
         (tmp_path / "metrics.jsonl").unlink()
     else:
         change(tmp_path / "metrics.jsonl", edit)
-    with pytest.raises(DataError, match=r"metrics.jsonl is (damaged|shorter).*restart with --force"):
-        small_fit(folder=tmp_path)
-    small_fit(folder=tmp_path, force=True)
+    with pytest.warns(DataWarning, match=r"metrics.jsonl is damaged or missing: . of 2 epochs are left out"):
+        run = small_fit(folder=tmp_path)
+    assert same_weights(run, small_fit())
+    whole = [row for row in curve(small_fit()) if row[0] in [epoch for epoch, *_ in curve(run)]]
+    assert curve(run) == whole
+    with pytest.warns(DataWarning, match=r"of 4 epochs are left out"):
+        assert curve(load_run(tmp_path)) == whole
 
 
 def test_the_record_holds_whatever_a_caller_says_of_the_data(tmp_path):

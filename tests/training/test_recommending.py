@@ -60,13 +60,18 @@ def test_an_index_is_kept_beside_the_run_and_belongs_to_it(folder, tmp_path):
     small_fit(epochs=1, seed=1, folder=tmp_path / "other")
     for name in ("index.faiss", "index.json"):
         (tmp_path / "other" / name).write_bytes((folder / name).read_bytes())
-    for kind in ("hnsw", "ivf"):
-        with pytest.raises(DataError, match="belongs to another run"):
-            recommend_links_of(load_run(tmp_path / "other"), None, 3, kind)
-    recommend_links_of(load_run(tmp_path / "other"), None, 3, "exact")
-    (folder / "index.faiss").write_bytes(b"nothing")
-    with pytest.raises(DataError, match="is damaged"):
-        recommend_links_of(load_run(folder), None, 3, "hnsw")
+    whole, other = (folder / "index.faiss").read_bytes(), tmp_path / "other"
+    recommend_links_of(load_run(other), None, 3, "hnsw", say=said.append)  # one of other points is built again
+    assert len(said) == 2
+    foreign = (other / "index.faiss").read_bytes()
+    for damaged in (b"nothing", foreign, whole[:-1] + bytes([whole[-1] ^ 1])):
+        (folder / "index.faiss").write_bytes(damaged)
+        again = recommend_links_of(load_run(folder), None, 3, "hnsw")
+        assert first["other"].tolist() == again["other"].tolist()
+        assert (folder / "index.faiss").read_bytes() == whole
+    for damaged in (b"", b"[]", b"{"):
+        (folder / "index.json").write_bytes(damaged)
+        assert recommend_links_of(load_run(folder), None, 3, "hnsw")["other"].tolist() == first["other"].tolist()
     small_fit(epochs=1, folder=tmp_path / "other", force=True)
     assert not (tmp_path / "other" / "index.faiss").exists()
 

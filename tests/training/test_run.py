@@ -1,5 +1,8 @@
+import os
+import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -346,3 +349,13 @@ def test_frames_need_pandas(links, monkeypatch):
     for results in (links, links.recommend("n3")):
         with pytest.raises(DataError, match="needs pandas; install it with: pip install pandas"):
             results.to_pandas()
+
+
+def test_generated_files_of_pyg_are_removed(tmp_path):
+    """In a process of its own, since PyG generates them once."""
+    code = "from runs import small_fit; from functools import partial; from h2hgcn.models import ENCODERS\n"
+    code += "for name in ('gcn', 'gat'): small_fit('nc', model=partial(ENCODERS[name], dim=4), epochs=1)"
+    paths = os.pathsep.join([str(Path(__file__).parent.parent), *sys.path])
+    variables = {"TMPDIR": str(tmp_path), "PYTHONPATH": paths}
+    subprocess.run([sys.executable, "-c", code], env=os.environ | variables, check=True)
+    assert not list(tmp_path.glob("torch_geometric*"))

@@ -153,7 +153,7 @@ def is_coordinate(name: str) -> bool:
 
 def _write_parquet(path: Path, columns: pa.Table, points: Points, further: pa.Table, coordinates: str) -> None:
     with atomic_write(path) as file:
-        pq.write_table(parquet_table(columns, points, further, coordinates), file)
+        pq.write_table(parquet_table(columns, points, further, coordinates), file, write_page_checksum=True)
 
 
 def parquet_table(columns: pa.Table, points: Points, further: pa.Table, coordinates: str) -> pa.Table:
@@ -165,7 +165,7 @@ def parquet_table(columns: pa.Table, points: Points, further: pa.Table, coordina
 
 def _read_parquet(path: Path) -> Read:
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} is not a whole Parquet file ({error}); write it again") from error
     said = (table.schema.metadata or {}).get(b"coordinates")
@@ -403,7 +403,7 @@ def _stream_parquet(path: Path, blocks: Iterable[Points], columns: pa.Table, coo
     with atomic_write(path) as file:
         for block in blocks:
             table = parquet_table(columns.slice(first, len(block)), block, pa.table({}), coordinates)
-            writer = writer or pq.ParquetWriter(file, table.schema)
+            writer = writer or pq.ParquetWriter(file, table.schema, write_page_checksum=True)
             writer.write_table(table)
             first += len(block)
         if writer is not None:

@@ -87,11 +87,18 @@ def choose_settings(
     checkpoints in ``folder``, also if that holds an older run, which ``force`` was given to replace. Without one, a run
     in ``folder`` keeps its settings. Of several processes, the first one searches.
     """
+    ranks = Ranks() if ranks is None else ranks
+    ranks.check_same("candidates", list(experiment.candidates))
     if len(experiment.candidates) < 2:
         return experiment, None
-    ranks = Ranks() if ranks is None else ranks
     experiment.task.bind(data)  # raises errors of the data, which are not the candidates' fault
-    started, search = ranks.from_first(lambda: _search(experiment, data, folder, force, on_search, should_stop))
+
+    def search_first() -> tuple[str | None, dict[str, Any] | None]:
+        started, search = _search(experiment, data, folder, force, on_search, should_stop)
+        return started, None if search is None else search.to_dict()
+
+    started, section = ranks.from_first(search_first)
+    search = None if section is None else _known(section, section["key"])
     if search is not None:
         return experiment.candidates[search.chosen], search
     if started is None:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from torch import Tensor
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
-from torch_geometric.nn.models import LabelPropagation
 
 from h2hgcn.datasets import DataError, EdgeSplit
 from h2hgcn.datasets.pairs import Pairs
@@ -121,10 +120,16 @@ def propagated_classes(adjacency: Adjacency, labels: Tensor, train: Tensor) -> N
     if index.shape[1] * num_classes > _MESSAGES:
         raise DataError(f"the graph is too large for it, with {index.shape[1]:,} edges and {num_classes:,} classes")
     index, weights = gcn_norm(index, weights.float(), adjacency.num_nodes, add_self_loops=False)  # not done for weights
-    scores = LabelPropagation(_STEPS, _ALPHA)(labels.clamp_min(0), index, train, weights)
-    classes = scores.argmax(1)
-    classes[scores.amax(1) == 0] = torch.bincount(labels[train]).argmax()
-    return classes.cpu().numpy()
+    ends, known = index.cpu().numpy(), labels[train].cpu().numpy()
+    matrix = sp.csr_array((weights.cpu().numpy(), (ends[1], ends[0])), shape=(adjacency.num_nodes,) * 2)
+    start = np.zeros((adjacency.num_nodes, num_classes), np.float32)
+    start[train.cpu().numpy(), known] = 1
+    scores = start
+    for _ in range(_STEPS):
+        scores = (_ALPHA * (matrix @ scores) + (1 - _ALPHA) * start).clip(0, 1)
+    classes: NDArray[np.int64] = scores.argmax(1)
+    classes[scores.max(1) == 0] = np.bincount(known).argmax()
+    return classes
 
 
 def as_matrix(x: Any) -> Any:

@@ -2,10 +2,12 @@
 
 import inspect
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -39,6 +41,7 @@ def build_model(
             built = problem.build(_encoder(model, problem))
         except (ValueError, TypeError) as error:
             raise DataError(f"the model cannot be made: {error}") from error
+    _remove_generated_files()
     if node_vectors_of(built.encoder) is not None and problem.task.items == "graphs":
         raise DataError("node vectors belong to the nodes of one graph; leave node_vectors out for a collection")
     problem.to(device)
@@ -52,6 +55,13 @@ def make_encoder(factory: EncoderFactory, in_features: int, num_nodes: int | Non
     except (ValueError, TypeError):  # no Python function
         asks = False
     return factory(in_features, num_nodes=num_nodes) if asks else factory(in_features)
+
+
+def _remove_generated_files() -> None:
+    """Deletes the source files that PyG writes to the temporary folder for its layers, once they are imported."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("torch_geometric.") and name.endswith(("_propagate", "_edge_updater")):
+            Path(module.__file__ or "").unlink(missing_ok=True)
 
 
 def _encoder(model: Any, problem: Problem) -> nn.Module:

@@ -4,10 +4,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from h2hgcn.errors import DamagedRunError
-from h2hgcn.files import Weights, part_of, read_tensors, write_tensors
+from h2hgcn.files import Weights, check_weights, part_of, read_tensors, write_tensors
 from h2hgcn.training.optimizers import StiefelOptimizer
 
 
@@ -21,7 +22,6 @@ class TrainingState:
     best_weights: Weights = field(default_factory=dict)
     seconds: float = 0.0
     stopped_early: bool = False
-    metrics_bytes: int = 0
 
     def improve(self, metrics: dict[str, float], metric: str, model: nn.Module) -> None:
         """Keeps the weights, if they are the best so far; the first of equals stays."""
@@ -52,20 +52,53 @@ def save_checkpoint(path: Path, state: TrainingState, model: nn.Module, optimize
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: StiefelOptimizer) -> TrainingState:
-    """Brings model and optimizers to the state of a checkpoint."""
-    tensors, about = read_tensors(path, "train to another folder, or restart with --force")
+    """Brings model and optimizers to the state of a checkpoint, once all of it is known to fit them."""
+    advice = "train to another folder, or restart with --force"
+    tensors, about = read_tensors(path, advice)
+    weights, entries = part_of(tensors, "model."), part_of(tensors, "optimizer.")
     try:
-        model.load_state_dict(part_of(tensors, "model."))
-        _restore(optimizer, part_of(tensors, "optimizer."), about["numbers"])
-        state = TrainingState(**about["state"])
+        state = _state_from(about["state"])
         state.best_weights = part_of(tensors, "best.")
-        if state.best and state.best_weights.keys() != model.state_dict().keys():
-            raise KeyError("best")
-    except (RuntimeError, KeyError, TypeError, ValueError) as error:
-        raise DamagedRunError(
-            f"{path} is of another model or other settings; train to another folder, or restart with --force"
-        ) from error
+        check_weights(weights, model.state_dict(), "it")
+        if state.best:
+            check_weights(state.best_weights, model.state_dict(), "it")
+        entries |= about["numbers"]
+        _check_entries(optimizer, entries)
+        model.load_state_dict(weights)
+        _restore(optimizer, entries)
+    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedRunError(f"{path} is of another model or other settings ({error}); {advice}") from error
     return state
+
+
+def _state_from(saved: dict[str, Any]) -> TrainingState:
+    state = TrainingState(**{name: value for name, value in saved.items() if name != "metrics_bytes"})  # until 0.2
+    numbers = (state.epoch, state.best_epoch, state.seconds, *state.best.values())
+    if not all(isinstance(number, int | float) for number in numbers) or not 0 <= state.best_epoch <= state.epoch:
+        raise ValueError("its counts of epochs")
+    return state
+
+
+# What optimizers with a state keep of a parameter; the moments are of its shape.
+_ENTRIES = {"step", "exp_avg", "exp_avg_sq"}
+
+
+def _check_entries(optimizer: StiefelOptimizer, entries: dict[str, Any]) -> None:
+    """Raises unless a state is of these optimizers: some of them write to memory without checks."""
+    found: dict[str, set[str]] = {}
+    for name, value in entries.items():
+        part, number, key = name.split(".", 2)
+        parameters = [each for group in optimizer.parts[int(part)].param_groups for each in group["params"]]
+        parameter, tensor = parameters[int(number)], torch.as_tensor(value)
+        wanted = () if key == "step" else tuple(parameter.shape)
+        if tuple(tensor.shape) != wanted or (key != "step" and tensor.dtype != parameter.dtype):
+            raise ValueError(f"the optimizer's {name} is {tensor.dtype} of shape {tuple(tensor.shape)}, not {wanted}")
+        if not bool(tensor.isfinite().all()) or (key == "step" and tensor < 1):
+            raise ValueError(f"the optimizer's {name} holds NaN, infinity or no step")
+        found.setdefault(f"{part}.{number}", set()).add(key)
+    for name, keys in found.items():
+        if keys != _ENTRIES:
+            raise ValueError(f"the optimizer's {name} has {', '.join(sorted(keys))}")
 
 
 def _optimizer_entries(optimizer: StiefelOptimizer) -> dict[str, Any]:
@@ -78,11 +111,11 @@ def _optimizer_entries(optimizer: StiefelOptimizer) -> dict[str, Any]:
     }
 
 
-def _restore(optimizer: StiefelOptimizer, tensors: Weights, numbers: dict[str, Any]) -> None:
+def _restore(optimizer: StiefelOptimizer, entries: dict[str, Any]) -> None:
     state = optimizer.state_dict()
     for part in state["parts"]:
         part["state"] = {}
-    for name, value in (*tensors.items(), *numbers.items()):
+    for name, value in entries.items():
         number, parameter, key = name.split(".", 2)
         state["parts"][int(number)]["state"].setdefault(int(parameter), {})[key] = value
     optimizer.load_state_dict(state)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from h2hgcn.errors import DataError
+from h2hgcn.files import checksum_of
 from h2hgcn.tasks.base import Model, Problem
 from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import EncoderFactory, encoder_factory, settings_from
@@ -37,6 +38,8 @@ def finalize(
     from h2hgcn.training.fit import fit  # which needs this module
 
     check_final(run)
+    if run.folder is not None:
+        RunFolder(run.folder).check_links()
     if run.config["model"].get("own") and model is None:
         raise DataError(f"the model {run.config['model']['name']} is your own; pass what makes it as model=")
     place = run.final_folder if out is None else Path(out)
@@ -84,11 +87,7 @@ def origin_of(run: "Run") -> dict[str, Any]:
 
 def weights_digest(model: nn.Module) -> str:
     """A hash of a model's state."""
-    digest = hashlib.sha256()
-    for name, value in sorted(weights_of(model).items()):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+    return checksum_of(weights_of(model))
 
 
 def result_of_origin(run: "Run") -> dict[str, Any]:

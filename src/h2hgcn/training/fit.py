@@ -24,7 +24,7 @@ from h2hgcn.training.building import EncoderFactory, build_model, describe
 from h2hgcn.training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from h2hgcn.training.distributed import Ranks, joined_ranks
 from h2hgcn.training.final import origin_of, result_of_origin, take_over
-from h2hgcn.training.folder import RunFolder, metrics_line
+from h2hgcn.training.folder import SETTINGS, RunFolder, difference, metrics_line
 from h2hgcn.training.loading import load_run
 from h2hgcn.training.loop import EpochReport, TensorBoardCurves, check_tensorboard, evaluate, is_over, train
 from h2hgcn.training.names import NodeNames
@@ -94,6 +94,7 @@ def fit(
         limited_threads(settings.threads, problem.num_nodes * built.dim),
         joined_ranks(settings.torch_device()) as ranks,
     ):
+        _check_same_job(ranks, config | {"kept": folder is not None})
         plan = plan_batches(settings, problem, built.encoder, built.dim, ranks)
         plan.arrange(problem, built.encoder)
         if on_plan is not None:
@@ -115,6 +116,17 @@ def fit(
                 return run
             training.keep_in(place, tensorboard)
             return training.run(task, data, config)
+
+
+def _check_same_job(ranks: Ranks, config: dict[str, Any]) -> None:
+    """Raises, in all processes, unless they have the same settings, data and versions."""
+    first = ranks.from_first(lambda: config)
+    differing = difference(first, config, (*SETTINGS, "final", "kept", "versions"))
+    names = [name for name in ranks.from_all(None if differing is None else differing[0]) if name is not None]
+    for name in names[:1]:
+        section, _, option = name.partition(".")
+        value = config.get(section)
+        ranks.check_same(name, value.get(option) if isinstance(value, dict) else value)
 
 
 class _Training:
@@ -145,10 +157,12 @@ class _Training:
     def keep_in(self, folder: RunFolder, tensorboard: bool) -> None:
         """Goes on from what the folder holds, and writes there."""
         self.folder = folder
-        self.ranks.from_first(lambda: folder.checkpoint.read_bytes() if folder.checkpoint.exists() else None)
+        if self.ranks.size > 1:
+            self.ranks.bytes_from_first(lambda: folder.checkpoint.read_bytes() if folder.checkpoint.exists() else b"")
         if folder.checkpoint.exists():
             self.state = load_checkpoint(folder.checkpoint, self.model, self.optimizer)
-        self.history = folder.read_history(self.state.metrics_bytes)
+        self.history = folder.read_history(self.state.epoch)
+        folder.write_history(self.history)  # without epochs after the checkpoint
         if tensorboard:
             self.curves = TensorBoardCurves(folder.tensorboard, self.state.epoch + 1)
 
@@ -157,8 +171,8 @@ class _Training:
         result: dict[str, Any] | None = self.ranks.from_first(lambda: None)
         if result is not None:
             return Run(self.model, task, config, result, [], data, self.problem)
-        checkpoint: bytes | None = self.ranks.from_first(lambda: None)
-        if checkpoint is not None:
+        checkpoint = self.ranks.bytes_from_first(lambda: b"")
+        if checkpoint:
             with tempfile.TemporaryDirectory() as scratch:
                 path = Path(scratch) / "checkpoint.safetensors"
                 path.write_bytes(checkpoint)
@@ -168,7 +182,7 @@ class _Training:
     def run(self, task: Task, data: Any, config: dict[str, Any]) -> Run:
         if config["model"].get("own") and not self.state.epoch:
             _check_points(self.problem, self.model, data)
-        metrics = nullcontext() if self.folder is None else self.folder.open_metrics(self.state.metrics_bytes)
+        metrics = nullcontext() if self.folder is None else self.folder.metrics.open("ab")
         try:
             with metrics as self.metrics:
                 train(
@@ -218,7 +232,6 @@ class _Training:
             return
         self.folder.check_there()
         os.fsync(self.metrics.fileno())
-        self.state.metrics_bytes = self.metrics.tell()
         save_checkpoint(self.folder.checkpoint, self.state, self.model, self.optimizer)
         self.last_checkpoint = time.monotonic()
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from errno import EDQUOT, EIO, ENOSPC, ESTALE
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import tomli_w
 from filelock import FileLock, Timeout
 
+from h2hgcn.datasets.registry import sha256_of
 from h2hgcn.errors import DamagedRunError, DataError, DataWarning, PlaceError
 from h2hgcn.files import atomic_write
 from h2hgcn.models import ENCODERS
@@ -82,11 +83,13 @@ class RunFolder:
         self.index = (self.path / "index.json", self.path / "index.faiss")
         self.search = self.path / ".search"
         self.final = self.path / "final"
+        self._lock = self.path / ".lock"
+        self._checksums: dict[str, str] = {}  # as the result has them
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Within, no other process trains in this folder; the lock goes with the process, however it ends."""
-        lock = FileLock(self.path / ".lock", timeout=0)
+        lock = FileLock(self._lock, timeout=0)
         try:
             self._check_place()
             self.path.mkdir(parents=True, exist_ok=True)
@@ -156,36 +159,34 @@ class RunFolder:
             _check_result(result)
         except FileNotFoundError:
             return None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DamagedRunError(f"{self.result} is damaged ({error}); {self.made_anew(self.result)}") from None
+        self._checksums = result.pop("files", {})
         return result
 
     def write_result(self, result: dict[str, Any]) -> None:
+        """Writes the result, with checksums of the files beside it that have none in themselves."""
+        self._checksums = {file.name: sha256_of(file) for file in (self.embeddings, self.report) if file.exists()}
         with atomic_write(self.result) as file:
-            file.write((json.dumps(result, indent=2) + "\n").encode())
+            file.write((json.dumps(result | {"files": self._checksums}, indent=2) + "\n").encode())
 
-    def read_history(self, length: int | None = None) -> list[dict[str, Any]]:
-        """One entry for each epoch, of the whole file or of its first bytes."""
-        if not self.metrics.exists():
-            return []
-        lines = self.metrics.read_bytes()[:length].splitlines()
-        try:
-            return [json.loads(line) for line in lines]
-        except ValueError as error:
-            raise DamagedRunError(
-                f"{self.metrics} is damaged ({error}); a finished run goes without it if you delete it, another has "
-                "to restart with --force"
-            ) from None
+    def is_whole(self, file: Path) -> bool:
+        """Whether a file is there and, as far as the result says, as it was written."""
+        return file.exists() and self._checksums.get(file.name) in (None, sha256_of(file))
 
-    def open_metrics(self, length: int) -> BinaryIO:
-        """The file of epochs, cut back to what a checkpoint knows of."""
-        file = self.metrics.open("ab")
-        if file.tell() < length:
-            file.close()
-            raise DamagedRunError(f"{self.metrics} is shorter than the checkpoint knows it; restart with --force")
-        file.truncate(length)
-        file.seek(length)
-        return file
+    def read_history(self, epochs: int | None = None) -> list[dict[str, Any]]:
+        """One entry for each epoch, of the first ``epochs`` if they are given; a warning says if some are missing."""
+        lines = self.metrics.read_bytes().splitlines() if self.metrics.exists() else []
+        rows = [row for row in map(_row, lines) if row is not None and (epochs is None or row["epoch"] <= epochs)]
+        if epochs is not None and len(rows) < epochs:
+            missing = f"{epochs - len(rows)} of {epochs} epochs"
+            words = f"{self.metrics} is damaged or missing: {missing} are left out of the curves, nothing else is lost"
+            warnings.warn(words, DataWarning, stacklevel=3)
+        return rows
+
+    def write_history(self, rows: Iterable[dict[str, Any]]) -> None:
+        with atomic_write(self.metrics) as file:
+            file.writelines(map(metrics_line, rows))
 
     def made_anew(self, file: Path) -> str:
         """The advice for a file that follows from the checkpoint."""
@@ -203,8 +204,19 @@ class RunFolder:
             if file.is_dir():
                 raise PlaceError(f"{file} is a folder, where a run has a file; move it away, or choose another folder")
 
+    def check_links(self) -> None:
+        """Refuses links, through which a run would write outside of its folder."""
+        folders = (self.checkpoint.parent, self.tensorboard, self.search, self.final)
+        for place in (self._lock, self.config, *self._files(), *folders):
+            if place.is_symlink():
+                raise PlaceError(
+                    f"{place} is a symbolic link, and a run writes only inside its own folder; replace the link by "
+                    "what it leads to, or choose another folder"
+                )
+
     def _check_place(self) -> None:
         """Refuses what is no run before anything is written there."""
+        self.check_links()
         if self.path.exists() and not self.path.is_dir():
             raise PlaceError(f"{self.path} is a file; choose a folder for the run")
         if not self.path.exists() or self.config.exists():
@@ -234,7 +246,7 @@ class RunFolder:
         had had them from the start.
         """
         training, result = completed(there)["training"], self.read_result()
-        done, every = len(self.read_history()), training["eval_every"]
+        done, every = max((row["epoch"] for row in self.read_history()), default=0), training["eval_every"]
         why = None
         if training["schedule"] == "cosine":
             why = "its learning rates (training.schedule=cosine) depend on the number of epochs"
@@ -317,6 +329,15 @@ def _check_result(result: Any) -> None:
 def _fingerprint(config: dict[str, Any]) -> Any:
     data = config.get("data")
     return data.get("fingerprint") if isinstance(data, dict) else None
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """A line of ``metrics.jsonl``; None if it is damaged."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("epoch"), int) else None
 
 
 def metrics_line(row: dict[str, Any]) -> bytes:

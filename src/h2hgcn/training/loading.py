@@ -38,7 +38,7 @@ def load_run(
     data = _checked_data(folder, config, data)
     task = task_from(completed(config)["task"], f"{folder.config} [task]")
     built = _placed(_build_model(folder, config, task, model, weights), device)
-    return Run(built, task, config, result, folder.read_history(), data, folder=folder.path)
+    return Run(built, task, config, result, folder.read_history(result["epochs"]), data, folder=folder.path)
 
 
 def _check_one_run(folder: RunFolder, config: dict[str, Any], about: Any) -> None:

@@ -62,7 +62,7 @@ def train(
     part = next(iter(problem.task.parts), None)
     rates = [group["lr"] for group in optimizer.param_groups]
     device = next(model.parameters()).device
-    while not is_over(state, settings) and not ranks.from_first(should_stop):
+    while not is_over(state, settings) and not ranks.any(should_stop):
         start = time.perf_counter()
         factor = settings.rate_factor(state.epoch)
         for group, rate in zip(optimizer.param_groups, rates, strict=True):

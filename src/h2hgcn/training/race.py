@@ -64,7 +64,7 @@ def race(
     for epochs in rungs:
         for candidate in alive:
             record = folder / f"{candidate.name}-{epochs}.json"
-            standing = Standing(**json.loads(record.read_bytes())) if record.exists() else None
+            standing = _recorded(record)
             if standing is None:
                 with one_at_a_time():
                     standing = _advance(candidate, data, seed, folder, epochs, on_epoch, should_stop)
@@ -77,6 +77,14 @@ def race(
         kept = {standing.name for standing in ranked[: -(-len(alive) // 2)] if standing.failed is None}
         alive = [candidate for candidate in alive if candidate.name in kept]
     return _ranked(standings.values())
+
+
+def _recorded(record: Path) -> Standing | None:
+    """What was written down of a candidate, if that can be read."""
+    try:
+        return Standing(**json.loads(record.read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError, RecursionError):
+        return None
 
 
 def _scored_by(settings: TrainingSettings, epochs: int) -> TrainingSettings:

@@ -1,5 +1,6 @@
 """The likeliest missing links of many nodes of a run, or of its whole graph, and the index beside it."""
 
+import hashlib
 import json
 import warnings
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from h2hgcn.layers.spaces import check_space
 from h2hgcn.tasks.neighborhoods import HUB
 from h2hgcn.tasks.top_links import BestPairs, LinkScores, LinkSearch, best_pairs, highest
 from h2hgcn.training.artifacts import coordinates_of
+from h2hgcn.training.folder import RunFolder
 from h2hgcn.training.names import NodeNames
 from h2hgcn.training.run import Run
 
@@ -300,34 +302,30 @@ class _Index:
     def _save(self) -> None:
         if self._folder is None:
             return
+        RunFolder(self._folder).check_links()
         if self._is_new:
-            (self._folder / "index.json").unlink(missing_ok=True)  # so that it never describes another index
+            data = load_faiss().serialize_index(self.search.index).tobytes()
+            self.about["index"] = hashlib.sha256(data).hexdigest()
             with atomic_write(self._folder / "index.faiss") as file:
-                file.write(load_faiss().serialize_index(self.search.index).tobytes())
+                file.write(data)
             self._is_new = False
         with atomic_write(self._folder / "index.json") as file:
             file.write((json.dumps(self.about, indent=2) + "\n").encode())
 
 
 def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, dict[str, Any]] | None:
-    """The index in the folder of a run, and what is known about it; None if there is none of this kind."""
-    if not (folder / "index.json").exists() or not (folder / "index.faiss").exists():
-        return None
-    advice = f"delete {folder / 'index.faiss'} and {folder / 'index.json'}, and it is built again"
+    """The index in the folder of a run, and what is known about it; None if there is no whole one of this kind and of
+    these points.
+    """
     try:
         about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-        if about["points"] != identity_of(vectors):
-            raise DataError(f"{folder / 'index.faiss'} belongs to another run: its points are others; {advice}")
-        if about["kind"] != kind:
-            return None
+        data = (folder / "index.faiss").read_bytes()
         for section in (about, *(about.get(name, {}) for name in ("nearest", "out", "in"))):
             float(section.get("recall", 0)), int(section.get("width", 1))
-        faiss = load_faiss()
-        index = faiss.deserialize_index(np.fromfile(folder / "index.faiss", np.uint8))
-        if index.ntotal != len(vectors.data) or index.d != vectors.data.shape[1]:
-            raise DataError(f"{folder / 'index.faiss'} belongs to another run: its size is another; {advice}")
-    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"the index in {folder} is damaged ({type(error).__name__}); {advice}") from error
+        wanted = {"kind": kind, "points": identity_of(vectors), "index": hashlib.sha256(data).hexdigest()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    if any(about.get(name) != value for name, value in wanted.items()):
+        return None
+    index = load_faiss().deserialize_index(np.frombuffer(data, np.uint8))
     return FaissSearch(index, about["kind"], vectors.queries), about

@@ -29,7 +29,7 @@ from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.training.artifacts import coordinates_of, ids_of, labels_of, write_layout, write_points, write_report_of
 from h2hgcn.training.building import EncoderFactory, settings_from
 from h2hgcn.training.checkpoint import weights_of
-from h2hgcn.training.folder import RunFolder, metrics_line
+from h2hgcn.training.folder import RunFolder
 from h2hgcn.training.loop import evaluate
 from h2hgcn.training.names import NodeNames, chosen_graphs
 from h2hgcn.training.settings import limited_threads
@@ -534,9 +534,7 @@ class Run:
             if folder.config.exists():
                 raise DataError(f"{path} holds a run already; choose another folder")
             folder.prepare(self.config, force=False)
-            with folder.open_metrics(0) as file:
-                for row in self.history:
-                    file.write(metrics_line(row))
+            folder.write_history(self.history)
             self.write(folder)
         self.folder = folder.path
 
@@ -562,11 +560,14 @@ class Run:
         folder.write_result(self.result)
 
     def complete(self, folder: RunFolder) -> None:
-        """Writes the embedding and the report of a finished run again, where somebody deleted them."""
-        if not folder.embeddings.exists():
-            write_points(self, self.embeddings, self.data, folder.embeddings)
-        if not folder.report.exists():
+        """Writes the embedding and the report of a finished run again, where they were deleted or damaged."""
+        if folder.is_whole(folder.embeddings) and folder.is_whole(folder.report):
+            return
+        if not folder.is_whole(folder.embeddings):
+            write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
+        if not folder.is_whole(folder.report):
             write_report_of(self, folder.report)
+        folder.write_result(self.result)
 
 
 def reached_from(edge_index: Tensor, start: NDArray[np.bool_]) -> NDArray[np.bool_]:
