@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import _sparsetools as sparsetools  # type: ignore[attr-defined]  # loops in C on plain arrays
+from scipy.sparse import _sparsetools as sparsetools  # private: loops in C on plain arrays
 from torch import Tensor
 from torch_geometric.utils import coalesce
 
