@@ -33,7 +33,7 @@ def data_for(task, features="dense"):
 @pytest.mark.parametrize("features", ["dense", "sparse"])
 @pytest.mark.parametrize("settings", [FULL, SAMPLED], ids=["full", "sampled"])
 @pytest.mark.parametrize("task", ["lp", "nc"])
-def test_a_graph_is_learnt_as_on_the_cpu(task, settings, features, model, on_device, tmp_path):
+def test_a_run_is_trained_and_loaded(task, settings, features, model, on_device, tmp_path):
     task = replace(TASKS[task], scaling="raw")
     data = data_for(task.name, features)
     run = fit(task, data, MODELS[model], settings=settings, folder=tmp_path / "run")
@@ -67,8 +67,8 @@ def test_data_may_come_on_the_device(task, on_device, tmp_path):
     assert run.metrics["test"] == pytest.approx(same.metrics["test"], abs=1e-6)
 
 
-@pytest.mark.parametrize("task", ["lp", "nc"])
-def test_a_step_waits_for_the_device_no_more_often_than_it_did(task, on_device, host_syncs):
+@pytest.mark.parametrize("task", ["lp", "nc", "gc"])
+def test_a_step_waits_for_the_device_twice(task, on_device, host_syncs):
     problem = TASKS[task].bind(data_for(task))
     model = build_model(SMALL, problem, FULL, 0).to(on_device)
     problem.to(on_device)
@@ -77,4 +77,4 @@ def test_a_step_waits_for_the_device_no_more_often_than_it_did(task, on_device, 
         batches = list(problem.batches(np.random.RandomState(0)))
         with host_syncs() as syncs:
             run_epoch(problem, model, optimizer, FULL, batches)
-    assert len(syncs.found) <= 6, str(syncs)  # 2 are wanted
+    assert len(syncs.found) <= 2 * len(batches), str(syncs)

@@ -154,7 +154,7 @@ Closure = Annotated[
     bool | None,
     _flag("--closure", help="With --task embed: embed the transitive closure of a hierarchy.", panel=_TRAINING),
 ]
-Device = Annotated[str | None, _flag(help="auto, cpu, cuda or mps.", show_default="auto", panel=_TRAINING)]
+Device = Annotated[str | None, _flag(help="cpu, cuda, or auto: CUDA if there.", show_default="auto", panel=_TRAINING)]
 Protocol = Annotated[
     str | None, _flag(help="How data are split: clean, legacy, planetoid, given, ...", panel=_TRAINING)
 ]

@@ -107,7 +107,9 @@ def faithfulness(points: Any, disk: Plane, space: str = "lorentz") -> Faithfulne
     ]
     pairs = random.randint(len(lifted), size=(_MEASURED_PAIRS, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    true, seen = (lorentz.distance(x[pairs[:, 0]], x[pairs[:, 1]]).numpy() for x in (lifted, plane))
+    true, seen = (
+        lorentz.composed_distance(x[pairs[:, 0]], x[pairs[:, 1]], squared=False).numpy() for x in (lifted, plane)
+    )
     return Faithfulness(float(np.mean(shared)) / k, _rank_correlation(true, seen))
 
 
@@ -142,7 +144,7 @@ def optimized(
     graph = sp.csr_array(graph + graph.T)
     random = np.random.RandomState(seed)
     pairs = random.randint(count, size=(2, _MEASURED_PAIRS))
-    median = float(lorentz.distance(points[pairs[0]], points[pairs[1]]).median())
+    median = float(lorentz.composed_distance(points[pairs[0]], points[pairs[1]], squared=False).median())
     scale = _MEDIAN / median if median > 0 else 1.0
     radii = 2 * np.arctanh(np.linalg.norm(start, axis=1, keepdims=True)).clip(1e-12)
     shrunk = start * np.tanh(radii * (0.6 * _MEDIAN / np.quantile(radii, 0.95)) / 2) / np.tanh(radii / 2)
@@ -237,7 +239,7 @@ def _draw_tree(edges: NDArray[np.int64], start: Plane) -> Plane | None:
     graph.sort_indices()
     roots = _roots(places[edges], graph, component, components)
     disk = np.empty((count, 2))
-    disk[names] = _sectors(graph.indptr, graph.indices, roots)
+    disk[names] = _sectors(graph.indptr.tolist(), graph.indices.tolist(), roots.tolist())
     return disk
 
 
@@ -251,42 +253,27 @@ def _roots(
         if len(begin) == len(component) - components and counts.max(initial=0) <= 1:
             return np.flatnonzero(counts == 0)
     _, firsts = np.unique(component, return_index=True)
-    return np.array([_center(graph.indptr, graph.indices, first) for first in firsts])
+    starts, neighbors = graph.indptr.tolist(), graph.indices.tolist()
+    return np.array([_center(starts, neighbors, first) for first in firsts.tolist()])
 
 
-@compiled
-def _descend(starts: Any, neighbors: Any, roots: Any) -> Any:
+def _descend(starts: list[int], neighbors: list[int], roots: list[int]) -> tuple[list[int], dict[int, int]]:
     """Nodes breadth first, and the parent of each; -1 for a root."""
-    count = len(starts) - 1
-    order, parent = np.empty(count, np.int64), np.empty(count, np.int64)
-    for place in range(count):  # loops compile in a tenth of the time that assignments to slices take
-        parent[place] = -1
-    for place in range(len(roots)):
-        order[place] = roots[place]
-    found = len(roots)
-    for place in range(count):
-        if place >= found:
-            break
-        node = order[place]
-        for entry in range(starts[node], starts[node + 1]):
-            other = neighbors[entry]
+    order, parent = list(roots), dict.fromkeys(roots, -1)
+    for node in order:  # which grows
+        for other in neighbors[starts[node] : starts[node + 1]]:
             if other != parent[node]:
                 parent[other] = node
-                order[found] = other
-                found += 1
-    return order[:found], parent
+                order.append(other)
+    return order, parent
 
 
-@compiled
-def _center(starts: Any, neighbors: Any, node: int) -> int:
+def _center(starts: list[int], neighbors: list[int], node: int) -> int:
     """The middle of a longest path of the tree that a node is in."""
-    root = np.empty(1, np.int64)
     for _ in range(2):
-        root[0] = node
-        order, parent = _descend(starts, neighbors, root)
+        order, parent = _descend(starts, neighbors, [node])
         node = order[-1]
-    path = 0
-    end = node
+    path, end = 0, node
     while parent[end] >= 0:
         end = parent[end]
         path += 1
@@ -295,33 +282,26 @@ def _center(starts: Any, neighbors: Any, node: int) -> int:
     return node
 
 
-@compiled
-def _sectors(starts: Any, neighbors: Any, roots: Any) -> Any:
+def _sectors(starts: list[int], neighbors: list[int], roots: list[int]) -> Plane:
     order, parent = _descend(starts, neighbors, roots)
     count = len(order)
-    depth, leaves = np.zeros(count), np.zeros(count)
-    deepest = 1.0
+    depth, leaves, free = [0] * count, [0] * count, [0.0] * count
     for node in order:
         depth[node] = depth[parent[node]] + 1 if parent[node] >= 0 else min(len(roots) - 1, 1)
-        deepest = max(deepest, depth[node])
-    for node in order[::-1]:
-        leaves[node] = max(leaves[node], 1.0)
+    for node in reversed(order):
+        leaves[node] = max(leaves[node], 1)
         if parent[node] >= 0:
             leaves[parent[node]] += leaves[node]
-    total = 0.0
-    for root in roots:
-        total += leaves[root]
+    total = sum(leaves[root] for root in roots)
     radius = min(max(np.log(total / np.pi), _LEAST_RADIUS), _MOST_RADIUS)
-    free, disk = np.zeros(count), np.empty((count, 2))
-    taken = 0.0
-    for node in order:
-        begin = free[parent[node]] if parent[node] >= 0 else taken
-        width = 2 * np.pi * leaves[node] / total
-        if parent[node] >= 0:
-            free[parent[node]] += width
+    begins, widths, taken = [0.0] * count, (2 * np.pi / total * np.array(leaves)).tolist(), 0.0
+    for node in order:  # a sector begins where that of the sibling before it ends
+        above = parent[node]
+        begins[node] = free[node] = free[above] if above >= 0 else taken
+        if above >= 0:
+            free[above] += widths[node]
         else:
-            taken += width
-        free[node] = begin
-        away = np.tanh(radius * depth[node] / deepest / 2)
-        disk[node, 0], disk[node, 1] = away * np.cos(begin + width / 2), away * np.sin(begin + width / 2)
-    return disk
+            taken += widths[node]
+    angles = np.array(begins) + np.array(widths) / 2
+    away = np.tanh(radius * np.array(depth) / max(1, *depth) / 2)
+    return np.column_stack([away * np.cos(angles), away * np.sin(angles)])

@@ -135,10 +135,15 @@ class _LongSums(NamedTuple):
 @torch.no_grad()
 def _long_sums(sums: Tensor, points: Tensor, matrix: SparseMatrix) -> _LongSums | None:
     """The sums that have to be taken again; None if all are good, which is the rule. See ``numerics.LONG_SUM``."""
-    if sums.dtype != torch.float32 or not _any_long_sum(matrix.crow.numpy(), sums.numpy(), _EPS):
+    if sums.dtype != torch.float32:
         return None
     lengths = matrix.crow.diff()
-    rows = ((lengths > LONG_SUM) & (lengths * sums[:, 0].square() * _EPS > SUM_TOLERANCE)).nonzero().squeeze(1)
+    long = lengths > LONG_SUM
+    if not bool(long.any()):
+        return None
+    rows = (long & (lengths * sums[:, 0].square() * _EPS > SUM_TOLERANCE)).nonzero().squeeze(1)
+    if not len(rows):
+        return None
     starts, counts = matrix.crow[rows].long(), lengths[rows].long()
     owner = torch.arange(len(rows)).repeat_interleave(counts)
     entries = torch.arange(len(owner)) + (starts - counts.cumsum(0) + counts)[owner]
@@ -150,22 +155,13 @@ def _long_sums(sums: Tensor, points: Tensor, matrix: SparseMatrix) -> _LongSums 
 
 
 @compiled
-def _any_long_sum(crow: Any, sums: Any, eps: float) -> bool:
-    found = False
-    for i in range(len(sums)):  # to the end, since an exit would keep the loop from vector instructions
-        length = crow[i + 1] - crow[i]
-        found |= (length > LONG_SUM) & (length * sums[i, 0] * sums[i, 0] * eps > SUM_TOLERANCE)
-    return found
-
-
-@compiled
 def _activate(
     first: int, last: int, sums: Any, rotated: Any, out: Any, rows: Any, negative_slope: float, norms_known: bool
 ) -> None:
     """``rows[_NORM]`` holds ``Q`` where it is known already, and 0 where it has to be computed, if ``norms_known``."""
     dim = rotated.shape[1]
     slope = rotated.dtype.type(negative_slope)
-    zero = slope * 0
+    zero, leak = slope * 0, slope * slope
     time, above, below = np.empty((3, _BLOCK), rotated.dtype)
     for start in range(first, last, _BLOCK):
         end = min(start + _BLOCK, last)
@@ -177,40 +173,29 @@ def _activate(
                 upper_square += positive * positive
                 lower_square += negative * negative
             time[i - start], above[i - start], below[i - start] = sums[i, 0], upper_square, lower_square
-        _scale_block(
-            time[: end - start], rows[_NORM, start:end], rows[_LIFTED, start:end], rows[_SCALE, start:end],
-            rows[_GAP, start:end], above, below, slope * slope, norms_known,
-        )  # fmt: skip
+        # loops that count from 0 and write one array each are turned into vector instructions
+        norm, lifted = rows[_NORM, start:end], rows[_LIFTED, start:end]
+        scale, gap = rows[_SCALE, start:end], rows[_GAP, start:end]
+        for r in range(len(norm)):
+            square = time[r] * time[r] - (above[r] + below[r])
+            lifted[r] = math.sqrt(square if square > MIDPOINT_FLOOR else MIDPOINT_FLOOR)
+        for r in range(len(norm)):
+            norm[r] = norm[r] if norms_known and norm[r] != 0 else lifted[r]
+        for r in range(len(norm)):
+            lifted[r] = time[r] + norm[r]
+        for r in range(len(norm)):
+            # |S|² - |R|² is what the negative coordinates lost, so nothing cancels
+            gap[r] = 2 * norm[r] * lifted[r] + (1 - leak) * below[r]
+        for r in range(len(norm)):
+            scale[r] = 2 * lifted[r] / gap[r]
+        for r in range(len(norm)):
+            time[r] = math.sqrt(1 + scale[r] * scale[r] * (above[r] + leak * below[r]))
         for i in range(start, end):
             row, new = rotated[i], out[i, 1:]
             upper, lower = rows[_SCALE, i], rows[_SCALE, i] * slope
             for k in range(dim):
                 new[k] = row[k] * (upper if row[k] > 0 else lower)
             out[i, 0] = time[i - start]
-
-
-@inlined
-def _scale_block(
-    time: Any, norm: Any, lifted: Any, scale: Any, gap: Any, above: Any, below: Any, leak: Any, norms_known: bool
-) -> None:
-    """Fills the numbers of a block of rows, from the squares of what is above and below 0.
-
-    Loops that count from 0 and write one array each are turned into vector instructions.
-    """
-    for r in range(len(time)):
-        square = time[r] * time[r] - (above[r] + below[r])
-        lifted[r] = math.sqrt(square if square > MIDPOINT_FLOOR else MIDPOINT_FLOOR)
-    for r in range(len(time)):
-        norm[r] = norm[r] if norms_known and norm[r] != 0 else lifted[r]
-    for r in range(len(time)):
-        lifted[r] = time[r] + norm[r]
-    for r in range(len(time)):
-        # |S|² - |R|² is what the negative coordinates lost, so nothing cancels
-        gap[r] = 2 * norm[r] * lifted[r] + (1 - leak) * below[r]
-    for r in range(len(time)):
-        scale[r] = 2 * lifted[r] / gap[r]
-    for r in range(len(time)):
-        time[r] = math.sqrt(1 + scale[r] * scale[r] * (above[r] + leak * below[r]))
 
 
 @compiled

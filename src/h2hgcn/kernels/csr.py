@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.sparse import _sparsetools as sparsetools  # private: loops in C on plain arrays
 from torch import Tensor
 from torch_geometric.utils import coalesce
 
 from h2hgcn.geometry.numerics import full_precision
-from h2hgcn.jit import compiled, inlined, run_on_rows
 from h2hgcn.kernels import is_transformed, is_wrapped, use_kernel
 
 
@@ -30,65 +30,30 @@ class SparseMatrix(NamedTuple):
 
 def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
     """CSR row pointers (int32, which the products want) from the row of every entry."""
-    counts = torch.bincount(sorted_rows, minlength=size)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
+    starts = torch.arange(size + 1, dtype=sorted_rows.dtype, device=sorted_rows.device)
+    return torch.searchsorted(sorted_rows, starts, out_int32=True)
 
 
 def transpose_pattern(crow: Tensor, col: Tensor, num_columns: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """Row pointers and columns of the transpose of a matrix, square by default, and which entry each entry was.
-
-    The loop counts where PyTorch would sort, and begins at once, which for small matrices SciPy's does not.
-    """
+    """Row pointers and columns of the transpose of a matrix, square by default, and which entry each entry was."""
     num_columns = len(crow) - 1 if num_columns is None else num_columns
     if not crow.is_cpu or is_wrapped(crow):
         sorted_columns, order = torch.sort(col, stable=True)
         rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
         return row_pointers(sorted_columns, num_columns), rows[order].int(), order.int()
-    pointers, columns = crow.numpy(), col.numpy()
-    parts = _counted(num_columns, columns), np.empty_like(columns), np.empty_like(columns)
-    run_on_rows(_transpose, (num_columns, 1 + len(columns) // max(num_columns, 1)), pointers, columns, *parts)
-    transpose_crow, transpose_col, entries = (torch.from_numpy(part) for part in parts)
-    return transpose_crow, transpose_col, entries
-
-
-def _counted(num_columns: int, col: Any) -> Any:
-    """Row pointers of the transpose."""
-    pointers = np.zeros(num_columns + 1, np.int32)
-    np.cumsum(np.bincount(col, minlength=num_columns), out=pointers[1:])
-    return pointers
-
-
-@compiled
-def _transpose(first: int, last: int, crow: Any, col: Any, pointers: Any, rows: Any, order: Any) -> None:
-    """The rows ``first`` to ``last`` of the transpose; each thread looks at all entries, and writes few."""
-    places = pointers[first:last].copy()
-    for row in range(len(crow) - 1):
-        for entry in range(crow[row], crow[row + 1]):
-            column = col[entry]
-            if first <= column < last:
-                place = places[column - first]
-                rows[place], order[place] = row, entry
-                places[column - first] = place + 1
+    entries = np.arange(len(col), dtype=np.int32)
+    parts = np.empty(num_columns + 1, np.int32), np.empty_like(entries), np.empty_like(entries)
+    sparsetools.csr_tocsc(len(crow) - 1, num_columns, crow.numpy(), col.numpy(), entries, *parts)
+    transpose_crow, transpose_col, order = (torch.from_numpy(part) for part in parts)
+    return transpose_crow, transpose_col, order
 
 
 def row_sums(crow: Tensor, values: Tensor) -> Tensor:
-    """The sum of each row; in a loop on the CPU, where PyTorch would first list the row of each entry."""
+    """The sum of each row."""
     if values.requires_grad or not use_kernel(values):
         rows = torch.repeat_interleave(crow.diff(), output_size=len(values))
         return values.new_zeros(len(crow) - 1).index_add(0, rows, values)
-    sums = values.new_empty(len(crow) - 1)
-    shape = (len(sums), 1 + len(values) // max(len(sums), 1))
-    run_on_rows(_add_rows, shape, crow.numpy(), values.detach().numpy(), sums.numpy())
-    return sums
-
-
-@compiled
-def _add_rows(first: int, last: int, crow: Any, values: Any, sums: Any) -> None:
-    for i in range(first, last):
-        total = 0.0
-        for entry in range(crow[i], crow[i + 1]):
-            total += values[entry]
-        sums[i] = total
+    return torch.segment_reduce(values, "sum", offsets=crow.long(), unsafe=True)
 
 
 def divided_by_row_sums(crow: Tensor, values: Tensor) -> Tensor:
@@ -203,10 +168,26 @@ def sorted_entries(rows: Tensor, columns: Tensor, weights: Tensor, size: int) ->
     if weights.requires_grad or not use_kernel(weights):
         return _by_sorting(rows, columns, weights, size)
     row, column, weight = (part.contiguous().numpy() for part in (rows, columns, weights))
-    crow, col, sums = _count_entries(row, column, weight, size)
-    if len(col) > _MOST:
-        raise ValueError(f"the graph has {len(col):,} entries, self-loops included; there may be {_MOST:,}")
-    return torch.from_numpy(crow.astype(np.int32)), torch.from_numpy(col), torch.from_numpy(sums)
+    missing = np.ones(size, bool)
+    missing[row[row == column]] = False
+    (nodes,) = missing.nonzero()
+    count = len(row) + len(nodes)
+    if count > _MOST:
+        raise ValueError(f"the graph has {count:,} entries, self-loops included; there may be {_MOST:,}")
+    by_rows = bool((row[1:] >= row[:-1]).all())
+    row, column = (np.concatenate([part, nodes], dtype=np.int32, casting="unsafe") for part in (row, column))
+    weight = np.concatenate([weight, np.ones(len(nodes), weight.dtype)])
+    crow, col, sums = np.empty(size + 1, np.int32), np.empty_like(row), np.empty_like(weight)
+    if by_rows:
+        sparsetools.coo_tocsr(size, size, count, row, column, weight, crow, col, sums)
+        sparsetools.csr_sort_indices(size, crow, col, sums)
+    else:  # by columns first, so that those of a row then come in their order
+        by_columns = np.empty_like(crow), np.empty_like(row), np.empty_like(weight)
+        sparsetools.coo_tocsr(size, size, count, column, row, weight, *by_columns)
+        sparsetools.csr_tocsc(size, size, *by_columns, crow, col, sums)
+    if not sparsetools.csr_has_canonical_format(size, crow, col):
+        sparsetools.csr_sum_duplicates(size, size, crow, col, sums)
+    return torch.from_numpy(crow), torch.from_numpy(col[: crow[-1]]), torch.from_numpy(sums[: crow[-1]])
 
 
 def _by_sorting(rows: Tensor, columns: Tensor, weights: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -219,56 +200,3 @@ def _by_sorting(rows: Tensor, columns: Tensor, weights: Tensor, size: int) -> tu
     index = torch.cat([index, nodes.expand(2, -1)], dim=1)
     index, weights = coalesce(index, torch.cat([weights, weights.new_ones(len(nodes))]), size)
     return row_pointers(index[0], size), index[1].int(), weights
-
-
-@compiled
-def _count_entries(rows: Any, columns: Any, weights: Any, size: int) -> Any:
-    has_loop = np.zeros(size, np.bool_)
-    starts, crow = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
-    for entry in range(len(rows)):
-        starts[columns[entry] + 1] += 1
-        crow[rows[entry] + 1] += 1
-        if rows[entry] == columns[entry]:
-            has_loop[rows[entry]] = True
-    for node in range(size):
-        if not has_loop[node]:
-            starts[node + 1] += 1
-            crow[node + 1] += 1
-        starts[node + 1] += starts[node]
-        crow[node + 1] += crow[node]
-    total = starts[size]
-    # by columns, each in the order of the entries
-    row_of, weight_of, free = np.empty(total, np.int32), np.empty(total, weights.dtype), starts[:-1].copy()
-    for entry in range(len(rows)):
-        place = free[columns[entry]]
-        row_of[place], weight_of[place] = rows[entry], weights[entry]
-        free[columns[entry]] = place + 1
-    for node in range(size):
-        if not has_loop[node]:
-            row_of[free[node]], weight_of[free[node]] = node, 1.0
-    # by rows, where columns then come in their order, equal ones one after the other
-    col, sums, ends = np.empty(total, np.int32), np.empty(total, weights.dtype), crow[:-1].copy()
-    for column in range(size):
-        for place in range(starts[column], starts[column + 1]):
-            row = row_of[place]
-            last = ends[row] - 1
-            if last >= crow[row] and col[last] == column:
-                sums[last] += weight_of[place]
-            else:
-                col[last + 1], sums[last + 1] = column, weight_of[place]
-                ends[row] += 1
-    return _without_gaps(crow, col, sums, ends)
-
-
-@inlined
-def _without_gaps(crow: Any, col: Any, sums: Any, ends: Any) -> Any:
-    """Closes the gaps that repeated entries left at the ends of their rows."""
-    kept = 0
-    for row in range(len(ends)):
-        first = crow[row]
-        crow[row] = kept
-        for entry in range(first, ends[row]):
-            col[kept], sums[kept] = col[entry], sums[entry]
-            kept += 1
-    crow[len(ends)] = kept
-    return crow, col[:kept], sums[:kept]

@@ -150,7 +150,12 @@ def _mean_over_graphs(distances: Tensor, batch: Tensor, num_graphs: int | None) 
 
 
 def _checked_num_graphs(batch: Tensor, num_graphs: int | None) -> int:
-    """The number of graphs, as it is given or as ``batch`` has it, once all of ``batch`` is known to fit."""
+    """The number of graphs, as it is given or as ``batch`` has it, once all of ``batch`` is known to fit.
+
+    Another device than the CPU would be waited for: what it is given is taken as it is.
+    """
+    if num_graphs is not None and not batch.is_cpu:
+        return num_graphs
     lowest, highest = (int(bound) for bound in batch.aminmax()) if len(batch) else (0, -1)
     if lowest < 0:
         raise ValueError(f"batch names graph {lowest}; graphs are counted from 0")

@@ -42,7 +42,8 @@ def mean_points(points: Tensor, group: Tensor, num_groups: int, space: Space) ->
     if space == "euclidean":
         return global_mean_pool(points, group, num_groups)
     sums = global_mean_pool(as_lorentz(points, space).double(), group, num_groups)
-    sums[sums[:, 0] == 0, 0] = 1  # a graph without nodes is at the origin
+    time = sums[:, :1] + (sums[:, :1] == 0)  # a graph without nodes is at the origin
+    sums = torch.cat([time, sums[:, 1:]], dim=1)
     norm = (sums[:, :1].square() - sums[:, 1:].square().sum(1, keepdim=True)).clamp_min(1).sqrt()
     means = lorentz.project((sums / norm).to(points.dtype))
     return means if space == "lorentz" else poincare.from_lorentz(means)

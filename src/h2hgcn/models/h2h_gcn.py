@@ -124,8 +124,12 @@ class H2HGCN(Encoder):
 
     @property
     def has_unit_curvature(self) -> bool:
-        """Whether the curvature is -1 for good, so that nothing has to be scaled."""
-        return not self.log_curvature.requires_grad and float(self.log_curvature) == 0
+        """Whether the curvature is known to be -1 for good, so that nothing has to be scaled.
+
+        Only on the CPU, where it saves time: another device would have to be asked.
+        """
+        fixed = self.log_curvature
+        return fixed.is_cpu and not fixed.requires_grad and float(fixed) == 0
 
     @property
     def distance_scale(self) -> Tensor:
@@ -190,10 +194,7 @@ class H2HGCN(Encoder):
         return points
 
     def _goes_straight(self) -> bool:
-        """Whether at most a ReLU is between stem and exponential map: no dropout, and a curvature of -1 for good.
-
-        Only on the CPU, where it saves time: another device would have to be asked for the curvature.
-        """
+        """Whether at most a ReLU is between stem and exponential map: no dropout, and a curvature of -1 for good."""
         if not use_kernel(self.log_curvature) or (self.training and self.dropout):
             return False
         return isinstance(self.stem_activation, (nn.ReLU, nn.Identity)) and self.has_unit_curvature

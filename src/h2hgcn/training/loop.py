@@ -1,5 +1,6 @@
 """The training loop: epochs, validation, the choice of the best epoch, non-finite numbers."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -118,11 +119,10 @@ def run_epoch(
         model.train()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     measured = running_statistics(model)
-    losses = []
+    losses: list[float] = []
     for batch in batches:
         optimizer.zero_grad()
         loss = problem.loss(model, batch)
-        _check_finite("the loss", loss)
         loss.backward()
         loss = loss.detach()
         if ranks.size > 1:
@@ -130,15 +130,20 @@ def run_epoch(
             ranks.agree_on(measured)
         gradients = gradient_values(parameters)
         norm = get_total_norm(gradients)
-        _check_finite("the norm of the gradient", norm)
+        numbers = torch.stack([loss.double(), norm.double()]).tolist()  # at once: a device is waited for
+        if not math.isfinite(numbers[0]):
+            optimizer.zero_grad()  # its gradients are not to blame
+            raise NonFiniteError(f"the loss is {numbers[0]}")
+        if not math.isfinite(numbers[1]):
+            raise NonFiniteError(f"the norm of the gradient is {numbers[1]}")
+        losses.append(numbers[0])
         if settings.clip_norm is not None:
             shrink = (settings.clip_norm / norm.clamp_min(settings.clip_norm)).to(norm.dtype)
             for gradient in gradients:
                 gradient.mul_(shrink)
         optimizer.step()
-        losses.append(loss)
         del batch, loss  # before the next is made: a large one, and all that hangs on its loss
-    return float(torch.stack(losses).mean())
+    return sum(losses) / len(losses)
 
 
 def gradient_values(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
@@ -157,11 +162,6 @@ def running_statistics(model: nn.Module) -> list[Tensor]:
     norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._NormBase)]
     kept = [buffer for norm in norms for buffer in (norm.running_mean, norm.running_var)]
     return [buffer for buffer in kept if buffer is not None]
-
-
-def _check_finite(what: str, value: Tensor) -> None:
-    if not bool(value.detach().isfinite()):
-        raise NonFiniteError(f"{what} is {value.item()}")
 
 
 @contextmanager

@@ -48,7 +48,7 @@ class TrainingSettings:
             every ``decay_every`` epochs.
         lr_decay, decay_every: Of the schedule ``"step"``.
         dtype: Of the model: ``"float32"`` or ``"float64"``.
-        device: ``"cpu"``, ``"cuda"``, ``"mps"``, or ``"auto"``, which takes a GPU if there is one.
+        device: ``"cpu"``, ``"cuda"``, or ``"auto"``, which takes CUDA if there is a GPU; ``"mps"`` is refused.
         threads: Of PyTorch on the CPU. None takes one for small graphs, whose operations are too short to be shared out
             (and slow down many times over where other programs are busy), and all of them for others; four for each
             processor at most.
