@@ -70,7 +70,7 @@ def test_a_run_that_was_done_while_the_data_were_read_is_not_begun(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoint/latest.safetensors", "config.toml"])
+@pytest.mark.parametrize("name", ["checkpoint/latest.safetensors", "config.toml"])
 def test_a_damaged_run_is_begun_anew_in_a_folder_of_its_own(tmp_path, name):
     whole = run_cell(Cell(FLAGS, tmp_path / "whole"))
     asked = iter([False, True])

@@ -100,7 +100,7 @@ def test_sparse_gradients_are_added_up(monkeypatch):
     other = torch.sparse_coo_tensor([[1, 2, 3]], 2 * torch.ones(3, 3), (4, 3), check_invariants=True)
     sent = iter([torch.tensor([3]), torch.tensor([1, 2, 3]), 2 * torch.ones(3, 3)])
 
-    def all_gather(parts, part):
+    def all_gather(parts, part, async_op):
         padded = torch.zeros_like(next_part := next(sent))
         padded[: len(part)] = part[: len(padded)]
         parts[0], parts[1] = padded, next_part
