@@ -251,7 +251,7 @@ def _write(opened: "Run", other: Any, out: Path, coordinates: str | None) -> int
     from h2hgcn.training.artifacts import write_points
 
     points = opened.embeddings if other is None else opened.encode(other)
-    write_points(opened, points, opened.data if other is None else other, out, coordinates, overwrite=True)
+    write_points(opened, points, opened.data if other is None else other, out, coordinates)
     return len(points)
 
 

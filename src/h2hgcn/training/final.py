@@ -14,11 +14,10 @@ from h2hgcn.errors import DataError
 from h2hgcn.files import checksum_of
 from h2hgcn.tasks.base import Model, Problem
 from h2hgcn.training.batching import plan_batches
-from h2hgcn.training.building import EncoderFactory, encoder_factory, settings_from
-from h2hgcn.training.checkpoint import weights_of
+from h2hgcn.training.building import EncoderFactory, encoder_factory
 from h2hgcn.training.folder import SETTINGS, RunFolder
+from h2hgcn.training.loop import weights_of
 from h2hgcn.training.result_warnings import serious_warnings
-from h2hgcn.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from h2hgcn.training.run import Run
@@ -37,22 +36,6 @@ def finalize(
     """``Run.finalize``, with the callbacks of ``fit``."""
     from h2hgcn.training.fit import fit  # which needs this module
 
-    check_final(run)
-    if run.folder is not None:
-        RunFolder(run.folder).check_links()
-    if run.config["model"].get("own") and model is None:
-        raise DataError(f"the model {run.config['model']['name']} is your own; pass what makes it as model=")
-    place = run.final_folder if out is None else Path(out)
-    source = {name: value for name, value in run.config["data"].items() if name != "fingerprint"}
-    return fit(
-        replace(run.task, final=True), run.data, model or encoder_factory(run.config["model"]),
-        seed=run.config["seed"], settings=_settings(run), folder=place, force=force or _is_outdated(place, run),
-        source=source, origin=run, on_plan=on_plan, on_epoch=on_epoch, should_stop=should_stop,
-    )  # fmt: skip
-
-
-def check_final(run: "Run") -> None:
-    """Raises unless a run has something to be trained again on."""
     if not run.task.parts:
         raise DataError(f"{run.folder or 'the run'} is a final fit already; finalize the run that it comes from")
     if len(run.task.parts) < 2:
@@ -61,17 +44,21 @@ def check_final(run: "Run") -> None:
         raise DataError("the run is not finished, so its number of epochs is not chosen yet; run its command again")
     if run.data is None:
         raise DataError("the run does not hold its data; run its command again, or pass them: load_run(folder, data=)")
-
-
-def _settings(run: "Run") -> TrainingSettings:
-    """Those of the run, up to its best epoch. Batches are as large as they were: more data must not turn "auto" from
-    the whole graph to samples of it.
-    """
-    settings = settings_from(run.config["training"])
-    if settings.batch_size == "auto":
+    if run.folder is not None:
+        RunFolder(run.folder).check_links()
+    if run.config["model"].get("own") and model is None:
+        raise DataError(f"the model {run.config['model']['name']} is your own; pass what makes it as model=")
+    place = run.final_folder if out is None else Path(out)
+    settings = replace(run.settings, stop_after=run.result["best_epoch"])
+    if settings.batch_size == "auto":  # more data must not turn it from the whole graph to samples of it
         sampling = plan_batches(settings, run.problem, run.model.encoder, run.model.dim).sampling
         settings = replace(settings, batch_size="full" if sampling is None else sampling.batch_size)
-    return replace(settings, stop_after=run.result["best_epoch"])
+    return fit(
+        replace(run.task, final=True), run.data, model or encoder_factory(run.config["model"]),
+        seed=run.config["seed"], settings=settings, folder=place, force=force or _is_outdated(place, run),
+        source={name: value for name, value in run.config["data"].items() if name != "fingerprint"},
+        origin=run, on_plan=on_plan, on_epoch=on_epoch, should_stop=should_stop,
+    )  # fmt: skip
 
 
 def origin_of(run: "Run") -> dict[str, Any]:
@@ -81,13 +68,8 @@ def origin_of(run: "Run") -> dict[str, Any]:
         "run": "memory" if run.folder is None else str(Path(run.folder).resolve()),
         "epochs": run.result["best_epoch"],
         "config": hashlib.sha256(settings.encode()).hexdigest(),
-        "weights": weights_digest(run.model),
+        "weights": checksum_of(weights_of(run.model)),
     }
-
-
-def weights_digest(model: nn.Module) -> str:
-    """A hash of a model's state."""
-    return checksum_of(weights_of(model))
 
 
 def result_of_origin(run: "Run") -> dict[str, Any]:
@@ -130,4 +112,4 @@ def _is_outdated(place: Path | None, run: "Run") -> bool:
     if place is None or place != run.final_folder or not RunFolder(place).config.exists():
         return False
     origin = RunFolder(place).read_config().get("final", {})
-    return bool(origin) and origin.get("weights") != weights_digest(run.model)
+    return bool(origin) and origin.get("weights") != checksum_of(weights_of(run.model))
