@@ -51,8 +51,7 @@ def open_run(
     if not path.is_dir():
         raise DataError(f"{path} is not a folder; give the folder of a run")
     with starting():
-        from h2hgcn.training import load_run
-        from h2hgcn.training.final import load_final
+        from h2hgcn.training.loading import load_final, load_run
 
         run = load_run(path)
         fitted, problem = load_final(run) if final else (None, None)

@@ -98,14 +98,17 @@ class Ranks:
         parts = self._from_all(_as_tensor(json.dumps(value).encode()))
         return [json.loads(part.cpu().numpy().tobytes()) for part in parts]
 
-    def check_same(self, what: str, value: Any) -> None:
-        """Raises, in all processes, unless they have the same value, anything that JSON can hold."""
-        every = self.from_all(value)
-        for rank, other in enumerate(every):
-            if other != every[0]:
+    def check_same(self, value: T, differing: Callable[[T, T], tuple[str, Any, Any] | None]) -> None:
+        """Raises, in all processes, if ``differing`` names what the values of two processes differ in. JSON can hold
+        the values.
+        """
+        first, *others = self.from_all(value)
+        for rank, other in enumerate(others, 1):
+            found = differing(first, other)
+            if found is not None:
                 raise DataError(
-                    f"process {rank} of the job has {what}={other}, process 0 has {every[0]}; start all processes with "
-                    "the same settings, data and versions"
+                    f"process {rank} of the job has {found[0]}={found[2]}, process 0 has {found[1]}; start all "
+                    "processes with the same settings, data and versions"
                 )
 
     def any(self, ask: Callable[[], bool]) -> bool:

@@ -1,10 +1,14 @@
 """From a task and data to a trained model, without ever losing work."""
 
+import hashlib
+import json
 import os
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,20 +20,27 @@ from h2hgcn.datasets.on_disk import is_graph, keep_graph
 from h2hgcn.datasets.splits import check_seed
 from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
+from h2hgcn.files import checksum_of
 from h2hgcn.layers.inputs import node_vectors_of
-from h2hgcn.tasks.base import Task
+from h2hgcn.tasks.base import Model, Problem, Task
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.batching import plan_batches
-from h2hgcn.training.building import EncoderFactory, build_model, describe
-from h2hgcn.training.checkpoint import load_checkpoint, save_checkpoint
+from h2hgcn.training.building import EncoderFactory, build_model, describe, encoder_factory
 from h2hgcn.training.distributed import Ranks, joined_ranks
-from h2hgcn.training.final import origin_of, result_of_origin, take_over
 from h2hgcn.training.folder import SETTINGS, RunFolder, difference, metrics_line
-from h2hgcn.training.loading import load_run
-from h2hgcn.training.loop import EpochReport, TrainingState, evaluate, train
+from h2hgcn.training.loading import is_outdated, load_run
+from h2hgcn.training.loop import (
+    EpochReport,
+    TrainingState,
+    evaluate,
+    load_checkpoint,
+    save_checkpoint,
+    train,
+    weights_of,
+)
 from h2hgcn.training.names import NodeNames
 from h2hgcn.training.optimizers import build_optimizer_of
-from h2hgcn.training.result_warnings import warnings_about
+from h2hgcn.training.result_warnings import serious_warnings, warnings_about
 from h2hgcn.training.run import Run
 from h2hgcn.training.settings import TrainingSettings, limited_threads, one_at_a_time, torch_seeded
 
@@ -88,10 +99,11 @@ def fit(
     built = build_model(model, problem, settings, seed)
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
     config |= {} if search is None else {"search": search}
-    config |= {} if origin is None else {"final": origin_of(origin)}
+    config |= {} if origin is None else {"final": _origin_of(origin)}
     device = settings.torch_device()
     with limited_threads(settings.threads, problem.num_nodes * built.dim), joined_ranks(device) as ranks:
-        _check_same_job(ranks, config | {"kept": folder is not None})
+        sections = (*SETTINGS, "final", "kept", "versions")
+        ranks.check_same(config | {"kept": folder is not None}, partial(difference, sections=sections))
         plan = plan_batches(settings, problem, built.encoder, built.dim, ranks)
         plan.arrange(problem, built.encoder)
         if on_plan is not None:
@@ -114,15 +126,39 @@ def fit(
     return run
 
 
-def _check_same_job(ranks: Ranks, config: dict[str, Any]) -> None:
-    """Raises, in all processes, unless they have the same settings, data and versions."""
-    first = ranks.from_first(lambda: config)
-    differing = difference(first, config, (*SETTINGS, "final", "kept", "versions"))
-    names = [name for name in ranks.from_all(None if differing is None else differing[0]) if name is not None]
-    for name in names[:1]:
-        section, _, option = name.partition(".")
-        value = config.get(section)
-        ranks.check_same(name, value.get(option) if isinstance(value, dict) else value)
+def finalize(
+    run: Run,
+    out: str | Path | None = None,
+    *,
+    model: EncoderFactory | None = None,
+    force: bool = False,
+    on_epoch: Callable[..., None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """``Run.finalize``, with callbacks of ``fit``."""
+    if not run.task.parts:
+        raise DataError(f"{run.folder or 'the run'} is a final fit already; finalize the run that it comes from")
+    if len(run.task.parts) < 2:
+        raise DataError(f"--task {run.task.name} holds nothing out: the run has learned everything already; use it")
+    if not run.finished:
+        raise DataError("the run is not finished, so its number of epochs is not chosen yet; run its command again")
+    if run.data is None:
+        raise DataError("the run does not hold its data; run its command again, or pass them: load_run(folder, data=)")
+    if run.folder is not None:
+        RunFolder(run.folder).check_links()
+    if run.config["model"].get("own") and model is None:
+        raise DataError(f"the model {run.config['model']['name']} is your own; pass what makes it as model=")
+    place = run.final_folder if out is None else Path(out)
+    settings = replace(run.settings, stop_after=run.result["best_epoch"])
+    if settings.batch_size == "auto":  # more data must not turn it from the whole graph to samples of it
+        sampling = plan_batches(settings, run.problem, run.model.encoder, run.model.dim).sampling
+        settings = replace(settings, batch_size="full" if sampling is None else sampling.batch_size)
+    return fit(
+        replace(run.task, final=True), run.data, model or encoder_factory(run.config["model"]),
+        seed=run.config["seed"], settings=settings, folder=place, force=force or is_outdated(place, run),
+        source={name: value for name, value in run.config["data"].items() if name != "fingerprint"},
+        origin=run, on_epoch=on_epoch, should_stop=should_stop,
+    )  # fmt: skip
 
 
 def _summary_writer(folder: Any) -> Any:
@@ -237,8 +273,8 @@ class _Training:
         }
         if state.is_over(self.settings):
             if origin is not None:
-                take_over(origin, model, problem)
-                run.result |= result_of_origin(origin)
+                _take_over(origin, model, problem)
+                run.result |= _result_of_origin(origin)
             elif parts and hasattr(problem, "finish") and problem.finish(model):
                 run.result["metrics"] = {parts[0]: evaluate(problem, model, parts[0])}
             if place is not None:
@@ -275,3 +311,35 @@ def _tested(run: Run) -> dict[str, Any]:
     run.result |= {"baselines": metrics, "details": run.details()}
     notes = [f"the baseline {name} was skipped: {reason}" for name, reason in skipped.items()]
     return run.result | {"doubts": warnings_about(run) + notes}
+
+
+def _origin_of(run: Run) -> dict[str, Any]:
+    """What the ``config.toml`` of a final fit says about the run that it comes from."""
+    settings = json.dumps({name: run.config[name] for name in SETTINGS}, sort_keys=True)
+    return {
+        "run": "memory" if run.folder is None else str(Path(run.folder).resolve()),
+        "epochs": run.result["best_epoch"],
+        "config": hashlib.sha256(settings.encode()).hexdigest(),
+        "weights": checksum_of(weights_of(run.model)),
+    }
+
+
+def _result_of_origin(run: Run) -> dict[str, Any]:
+    """What the ``result.json`` of a final fit has of the run that it comes from, as the final fit has no scores."""
+    warnings = [f"of the run that this final fit comes from: {text}" for text in serious_warnings(run.result)]
+    scores = {name: run.result[name] for name in ("metrics", "trivial", "baselines") if name in run.result}
+    return {"of_run": scores, "doubts": warnings}
+
+
+@torch.no_grad()
+def _take_over(origin: Run, model: Model, problem: Problem) -> None:
+    """Gives a model what was fitted on the validation data of a run after training: the buffers of its head. Those of
+    batch normalizations are left out, which training itself has filled.
+    """
+    fitted = dict(origin.model.head.named_buffers())
+    for path, module in model.head.named_modules():
+        if not isinstance(module, nn.modules.batchnorm._NormBase):
+            for name, buffer in module.named_buffers(recurse=False):
+                buffer.copy_(fitted[f"{path}.{name}" if path else name])
+    if hasattr(problem, "refit"):
+        problem.refit(model, origin.problem.split)

@@ -1,4 +1,4 @@
-"""A finished run from its folder."""
+"""A finished run from its folder, and its final fit."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +9,11 @@ from torch import nn
 from h2hgcn.datasets.collection import as_collection
 from h2hgcn.datasets.on_disk import fingerprint, load_saved_graph
 from h2hgcn.errors import DataError
-from h2hgcn.files import load_weights, read_tensors
+from h2hgcn.files import checksum_of, load_weights, read_tensors
 from h2hgcn.tasks.base import Model
 from h2hgcn.training.building import encoder_factory, make_encoder, settings_from, task_from
 from h2hgcn.training.folder import SETTINGS, RunFolder, difference
+from h2hgcn.training.loop import weights_of
 from h2hgcn.training.run import Run
 from h2hgcn.training.settings import torch_seeded
 
@@ -57,3 +58,23 @@ def load_run(
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise DataError(f"the model cannot go to the device {device!r} ({error}); use 'cpu'") from error
     return Run(built, task, config, result, folder.read_history(result["epochs"]), data, folder=folder.path)
+
+
+def load_final(run: Run) -> tuple[Run | None, str | None]:
+    """The final fit in the folder of a run, or why one that is there cannot be used."""
+    place = run.final_folder
+    if place is None or not RunFolder(place).config.exists():
+        return None, None
+    if is_outdated(place, run):
+        return None, f"the final fit in {place} is of other weights than the run; h2hgcn finalize fits it again"
+    if RunFolder(place).read_result() is None:
+        return None, f"the final fit in {place} is not finished; h2hgcn finalize resumes it"
+    return load_run(place, run.data, device=str(run.device)), None
+
+
+def is_outdated(place: Path | None, run: Run) -> bool:
+    """Whether a folder is that of a run's final fit, but made when the run had other weights."""
+    if place is None or place != run.final_folder or not RunFolder(place).config.exists():
+        return False
+    origin = RunFolder(place).read_config().get("final", {})
+    return bool(origin) and origin.get("weights") != checksum_of(weights_of(run.model))

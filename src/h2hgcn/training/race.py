@@ -11,8 +11,7 @@ from h2hgcn.files import atomic_write
 from h2hgcn.tasks.base import Task
 from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import EncoderFactory, build_model
-from h2hgcn.training.checkpoint import load_checkpoint, save_checkpoint
-from h2hgcn.training.loop import TrainingState, train
+from h2hgcn.training.loop import TrainingState, load_checkpoint, save_checkpoint, train
 from h2hgcn.training.optimizers import build_optimizer_of
 from h2hgcn.training.settings import TrainingSettings, limited_threads, one_at_a_time
 
@@ -67,7 +66,7 @@ def race(
     for epochs in rungs:
         for candidate in alive:
             record = folder / f"{candidate.name}-{epochs}.json"
-            standing = _recorded(record)
+            standing = Standing(**json.loads(record.read_bytes())) if record.exists() else None
             if standing is None:
                 with one_at_a_time():
                     standing = _advance(candidate, data, seed, folder, epochs, on_epoch, should_stop)
@@ -80,14 +79,6 @@ def race(
         kept = {standing.name for standing in ranked[: -(-len(alive) // 2)] if standing.failed is None}
         alive = [candidate for candidate in alive if candidate.name in kept]
     return _ranked(standings.values())
-
-
-def _recorded(record: Path) -> Standing | None:
-    """What was written down of a candidate, if that can be read."""
-    try:
-        return Standing(**json.loads(record.read_bytes()))
-    except (FileNotFoundError, ValueError, TypeError, RecursionError):
-        return None
 
 
 def _ranked(standings: Iterable[Standing]) -> list[Standing]:

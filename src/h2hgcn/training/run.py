@@ -212,7 +212,7 @@ class Run:
             model: Makes the encoder from a number of features, if it has something of your own.
             force: Whether a final fit that is there is trained again. One of earlier weights of this run always is.
         """
-        from h2hgcn.training.final import finalize  # which needs this module
+        from h2hgcn.training.fit import finalize  # which needs this module
 
         final = finalize(self, out, model=model, force=force)
         if out is None or Path(out) == self.final_folder:
@@ -222,7 +222,7 @@ class Run:
     @property
     def final(self) -> "Run | None":
         """The final fit of this run, see ``finalize``; None if there is none that is finished and of these weights."""
-        from h2hgcn.training.final import load_final  # which needs this module
+        from h2hgcn.training.loading import load_final  # which needs this module
 
         if self._final is None:
             self._final = load_final(self)[0]
