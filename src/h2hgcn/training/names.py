@@ -2,7 +2,6 @@
 
 import operator
 import re
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -115,11 +114,9 @@ def _graphs_named(names: list[Any], collection: Any) -> list[Any]:
     known = getattr(collection, "graph_ids", None)
     if known is not None and all(isinstance(name, str) for name in names):
         place = {name: number for number, name in enumerate(known.tolist())}
-        for name in names:
-            if name not in place:
-                close = get_close_matches(name, list(place), n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"names go from {known[0]} to {known[-1]}"
-                raise DataError(f"there is no graph {name!r}; {hint}")
+        unknown = [name for name in names if name not in place]
+        if unknown:
+            raise DataError(unknown_nodes(unknown, known, "graph"))
         names = [place[name] for name in names]
     try:
         numbers = [operator.index(name) for name in names]

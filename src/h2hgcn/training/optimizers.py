@@ -188,42 +188,33 @@ def build_optimizer(
         raise ValueError(f"pass the module itself, not a {type(module).__name__}: its weights are told apart by kind")
     if stiefel_method not in ("rsgd", "radam"):
         raise ValueError(f"stiefel_method={stiefel_method!r} is not known; use one of ('rsgd', 'radam')")
-    flat, on_stiefel, elsewhere = list[Any](), list[Any](), list[Any]()
+    flat, vectors, by_row, on_stiefel, fixed, free = (list[Any]() for _ in range(6))
+    sparse = {part.weight: part.sparse_gradients for part in module.modules() if isinstance(part, NodeVectors)}
     for parameter in module.parameters():
-        if parameter.requires_grad:
-            if not isinstance(parameter, geoopt.ManifoldParameter):
-                flat.append(parameter)
-            elif stiefel_method == "rsgd" and isinstance(parameter.manifold, geoopt.EuclideanStiefel):
-                on_stiefel.append(parameter)
-            else:
-                elsewhere.append(parameter)
-    vectors = [part for part in module.modules() if isinstance(part, NodeVectors) and part.weight.requires_grad]
-    sparse = {part.weight for part in vectors if part.sparse_gradients}
-    dense = {part.weight for part in vectors} - sparse
+        if not parameter.requires_grad:
+            continue
+        if parameter in sparse:
+            (by_row if sparse[parameter] else vectors).append(parameter)
+        elif not isinstance(parameter, geoopt.ManifoldParameter):
+            flat.append(parameter)
+        elif stiefel_method == "rsgd" and isinstance(parameter.manifold, geoopt.EuclideanStiefel):
+            on_stiefel.append(parameter)
+        else:
+            (fixed if isinstance(parameter.manifold, geoopt.Stiefel) else free).append(parameter)
     of_vectors: dict[str, Any] = {
         "lr": lr if vector_lr is None else vector_lr,
         "weight_decay": weight_decay if vector_weight_decay is None else vector_weight_decay,
     }
-    groups = _filled(
-        {"params": [weight for weight in flat if weight not in dense | sparse]},
-        {"params": [weight for weight in flat if weight in dense], **of_vectors},
-    )
-    by_norm = _filled(
-        {"params": [each for each in elsewhere if isinstance(each.manifold, geoopt.Stiefel)], "weight_decay": 0.0},
-        {
-            "params": [each for each in elsewhere if not isinstance(each.manifold, geoopt.Stiefel)],
-            "weight_decay": weight_decay,
-        },
-    )
-    by_row = [weight for weight in flat if weight in sparse]
+    euclidean = _filled({"params": flat}, {"params": vectors, **of_vectors})
+    curved = _filled({"params": fixed, "weight_decay": 0.0}, {"params": free, "weight_decay": weight_decay})
     # PyTorch's own choice is one operation after the other on the CPU, which takes three times as long
-    fused = all(parameter.is_cpu and parameter.is_floating_point() for parameter in flat) or None
+    fused = all(parameter.is_cpu and parameter.is_floating_point() for parameter in (*flat, *vectors)) or None
     manifold_lr = lr if stiefel_lr is None else stiefel_lr
     riemannian = geoopt.optim.RiemannianSGD if stiefel_method == "rsgd" else geoopt.optim.RiemannianAdam
     return StiefelOptimizer(
-        Adam(groups, lr=lr, weight_decay=weight_decay, fused=fused) if groups else None,
+        Adam(euclidean, lr=lr, weight_decay=weight_decay, fused=fused) if euclidean else None,
         StiefelSGD(on_stiefel, manifold_lr) if on_stiefel else None,
-        riemannian(by_norm, lr=manifold_lr) if by_norm else None,
+        riemannian(curved, lr=manifold_lr) if curved else None,
         RowAdam(by_row, **of_vectors) if by_row else None,
     )
 
