@@ -46,8 +46,7 @@ from h2hgcn.datasets import DataError, load_dataset
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction, NodeClassification
 from h2hgcn.tasks.base import Model, compact
-from h2hgcn.training.checkpoint import TrainingState
-from h2hgcn.training.loop import train
+from h2hgcn.training.loop import TrainingState, train
 from h2hgcn.training.optimizers import StiefelOptimizer, build_optimizer
 from h2hgcn.training.settings import TrainingSettings, torch_seeded
 

@@ -6,8 +6,7 @@ import pytest
 from rich.console import Console
 
 from h2hgcn.cli import console as progress
-from h2hgcn.training.checkpoint import TrainingState
-from h2hgcn.training.loop import EpochReport
+from h2hgcn.training.loop import EpochReport, TrainingState
 
 
 @pytest.fixture

@@ -6,14 +6,13 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from runs import Flat, change, same_weights, shapes, small_data, small_fit
+from runs import Flat, same_weights, shapes, small_data, small_fit
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import classification_report, confusion_matrix
 from torch_geometric.data import Data
 
-from h2hgcn.files import read_tensors, write_tensors
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification
 from h2hgcn.tasks import metrics as calibration
 from h2hgcn.tasks.metrics import (
@@ -246,25 +245,6 @@ def test_all_who_show_probabilities_show_the_same(tmp_path):
     logits = run.link_logits(np.array(pairs))
     assert (logits.diff() <= 0).all()
     assert not torch.allclose(logits.sigmoid(), torch.tensor(wanted), rtol=0.1)
-
-
-@pytest.mark.parametrize("task", ["lp", "nc", "gc"])
-def test_runs_from_before_calibration_load_and_predict_as_they_did(tmp_path, task):
-    kinds = {"lp": LinkPrediction, "nc": NodeClassification, "gc": GraphClassification}
-    options = {} if task == "lp" else {"num_centroids": 6}
-    run = small_fit(kinds[task](calibrate=False, **options), folder=tmp_path)
-    change(tmp_path / "config.toml", lambda text: text.replace(b"calibrate = false\n", b""))
-    weights, about = read_tensors(tmp_path / "model.safetensors")
-    del about["config"]["task"]["calibrate"]
-    write_tensors(tmp_path / "model.safetensors", weights, about)
-    old = load_run(tmp_path, run.data)
-    assert not old.task.calibrate
-    assert not old.model.head.calibrated
-    if task == "lp":
-        pairs = np.array([[0, 1], [2, 9]])
-        torch.testing.assert_close(old.predict(pairs), old.link_logits(pairs).sigmoid())
-    else:
-        torch.testing.assert_close(old.predict(), run.predict())
 
 
 def test_too_few_validation_links_are_told_with_what_to_do():

@@ -1,6 +1,5 @@
 """Directed graphs: a decoder that tells (u, v) from (v, u), and recommendations by direction."""
 
-import re
 from functools import partial
 
 import numpy as np
@@ -192,45 +191,12 @@ def test_a_symmetric_decoder_can_be_asked_for_a_direction():
         assert [row.distance for row in found] == sorted(row.distance for row in found)
 
 
-def test_a_run_from_before_directed_decoders(tmp_path):
-    """Its configuration does not have the option, and its graph has the in-degree alone."""
-    graph = hierarchy()
-    graph.x, graph.feature_names = graph.x[:, [*range(7), -1]], [*graph.feature_names[:7], "constant"]
-    run = small_fit(LinkPrediction(decoder="symmetric"), graph, epochs=2, folder=tmp_path / "old")
-    forget_decoder(tmp_path / "old")
-    old = load_run(tmp_path / "old")
-    assert (old.task.decoder, old.model.head.directed) == ("symmetric", False)
-    assert same_weights(old, run)
-    assert old.evaluate("test") == pytest.approx(run.metrics["test"])
-    assert old.recommend(7, 5) == run.recommend(7, 5)
-
-
-def test_an_old_run_of_an_undirected_graph_resumes(tmp_path):
-    stops = iter([False, False, True])
-    small_fit(folder=tmp_path / "old", should_stop=lambda: next(stops))
-    forget_decoder(tmp_path / "old")
-    assert same_weights(small_fit(folder=tmp_path / "old"), small_fit())
-
-
 def test_a_directed_run_resumes_to_the_same_weights(tmp_path):
     stops = iter([False, False, True])
     small_fit("lp", hierarchy(), folder=tmp_path / "run", should_stop=lambda: next(stops))
     resumed = small_fit("lp", hierarchy(), folder=tmp_path / "run")
     assert same_weights(resumed, small_fit("lp", hierarchy()))
     assert resumed.config["task"]["decoder"] == "directed"
-
-
-def forget_decoder(folder):
-    """Makes a run folder look like one of a version without the option."""
-    from h2hgcn.files import read_tensors, write_tensors
-
-    config = folder / "config.toml"
-    config.write_text(re.sub(r"decoder = \"symmetric\"\n", "", config.read_text()))
-    model = folder / "model.safetensors"
-    if model.exists():
-        weights, about = read_tensors(model)
-        del about["config"]["task"]["decoder"]
-        write_tensors(model, weights, about)
 
 
 def test_structural_features_of_both_degrees():

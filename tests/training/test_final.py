@@ -14,8 +14,9 @@ from h2hgcn.errors import DataError
 from h2hgcn.tasks import Embedding
 from h2hgcn.tasks.heads import fit_regression
 from h2hgcn.training import TrainingSettings, fit, load_run
-from h2hgcn.training.final import finalize, load_final
+from h2hgcn.training.fit import finalize
 from h2hgcn.training.folder import RunFolder
+from h2hgcn.training.loading import load_final
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -66,10 +66,13 @@ def test_alone_nothing_is_shared():
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 is not from 0 to WORLD_SIZE=2 less 1"),
+        (
+            {"RANK": "2", "WORLD_SIZE": "2"},
+            "RANK=2, WORLD_SIZE=2: both have to be whole numbers, RANK from 0 to WORLD_SIZE less 1",
+        ),
         ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK=-1"),
         ({"RANK": "0"}, "RANK=0, WORLD_SIZE is not set: both"),
-        ({"WORLD_SIZE": "two", "RANK": "0"}, "WORLD_SIZE=two: both have to be whole numbers"),
+        ({"WORLD_SIZE": "two", "RANK": "0"}, "RANK=0, WORLD_SIZE=two: both have to be whole numbers"),
         ({"RANK": "0", "WORLD_SIZE": "2"}, "without MASTER_ADDR and MASTER_PORT"),
     ],
 )
@@ -98,7 +101,8 @@ def test_sparse_gradients_are_added_up(monkeypatch):
     """The other process has a row more, and twice the values."""
     mine = torch.sparse_coo_tensor([[0, 2]], torch.ones(2, 3), (4, 3), check_invariants=True)
     other = torch.sparse_coo_tensor([[1, 2, 3]], 2 * torch.ones(3, 3), (4, 3), check_invariants=True)
-    sent = iter([torch.tensor([3]), torch.tensor([1, 2, 3]), 2 * torch.ones(3, 3)])
+    count = torch.tensor([3])
+    sent = iter([count, torch.tensor([1, 2, 3]), count, 2 * torch.ones(3, 3)])
 
     def all_gather(parts, part, async_op):
         padded = torch.zeros_like(next_part := next(sent))

@@ -22,8 +22,7 @@ from h2hgcn.errors import DataError
 if TYPE_CHECKING:
     from h2hgcn.experiments.runner import Cell, Outcome
     from h2hgcn.experiments.search import Search
-    from h2hgcn.training.checkpoint import TrainingState
-    from h2hgcn.training.loop import EpochReport
+    from h2hgcn.training.loop import EpochReport, TrainingState
 
 # File names and messages are printed as they are: brackets in them are no markup, and :fire: is no picture.
 stdout = Console(markup=False, emoji=False, highlight=False)

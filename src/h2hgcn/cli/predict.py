@@ -97,7 +97,7 @@ def _nodes(run: "Run", file: Path | None, other: Any) -> Columns:
 
 def _graphs(run: "Run", file: Path | None, other: Any) -> Columns:
     from h2hgcn.datasets.on_disk import is_graph
-    from h2hgcn.training.artifacts import ids_of
+    from h2hgcn.training.names import ids_of
 
     if is_graph(other):
         if file is not None:

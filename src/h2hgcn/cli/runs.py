@@ -51,8 +51,7 @@ def open_run(
     if not path.is_dir():
         raise DataError(f"{path} is not a folder; give the folder of a run")
     with starting():
-        from h2hgcn.training import load_run
-        from h2hgcn.training.final import load_final
+        from h2hgcn.training.loading import load_final, load_run
 
         run = load_run(path)
         fitted, problem = load_final(run) if final else (None, None)
@@ -251,7 +250,7 @@ def _write(opened: "Run", other: Any, out: Path, coordinates: str | None) -> int
     from h2hgcn.training.artifacts import write_points
 
     points = opened.embeddings if other is None else opened.encode(other)
-    write_points(opened, points, opened.data if other is None else other, out, coordinates, overwrite=True)
+    write_points(opened, points, opened.data if other is None else other, out, coordinates)
     return len(points)
 
 

@@ -77,7 +77,7 @@ def finalize(
 
 def finalize_run(run: "Run", folder: Path, force: bool = False) -> "Run":
     """The final fit of a run, with progress; ends the program if it is stopped."""
-    from h2hgcn.training.final import finalize as fit_finally
+    from h2hgcn.training.fit import finalize as fit_finally
 
     progress = TrainingProgress(run.result["best_epoch"])
     final = _with_progress(

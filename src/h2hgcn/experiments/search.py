@@ -88,7 +88,8 @@ def choose_settings(
     in ``folder`` keeps its settings. Of several processes, the first one searches.
     """
     ranks = Ranks() if ranks is None else ranks
-    ranks.check_same("candidates", list(experiment.candidates))
+    names = list(experiment.candidates)
+    ranks.check_same(names, lambda first, other: None if first == other else ("candidates", first, other))
     if len(experiment.candidates) < 2:
         return experiment, None
     experiment.task.bind(data)  # raises errors of the data, which are not the candidates' fault

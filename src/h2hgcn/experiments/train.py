@@ -29,9 +29,8 @@ from h2hgcn.experiments.config import (
 from h2hgcn.experiments.search import OnSearch, Search, choose_settings, has_searched
 from h2hgcn.tasks.base import check_edges
 from h2hgcn.training import Run, fit
-from h2hgcn.training.checkpoint import TrainingState
 from h2hgcn.training.distributed import joined_ranks
-from h2hgcn.training.loop import EpochReport
+from h2hgcn.training.loop import EpochReport, TrainingState
 
 # Seconds from one line of progress to the next.
 _QUIET_SECONDS = 2.0

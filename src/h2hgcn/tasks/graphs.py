@@ -214,7 +214,6 @@ class GraphClassification:
     """
 
     name: ClassVar[str] = "gc"
-    earlier: ClassVar[dict[str, Any]] = {"calibrate": False}
     title: ClassVar[str] = "graph classification"
     items: ClassVar[str] = "graphs"
     of_collections: ClassVar[bool] = True

@@ -238,7 +238,6 @@ class LinkPrediction:
     """
 
     name: ClassVar[str] = "lp"
-    earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric", "calibrate": False}
     title: ClassVar[str] = "link prediction"
     items: ClassVar[str] = "links"
     of_collections: ClassVar[bool] = False

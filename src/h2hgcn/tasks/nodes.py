@@ -77,7 +77,6 @@ class NodeClassification:
     """
 
     name: ClassVar[str] = "nc"
-    earlier: ClassVar[dict[str, Any]] = {"decoder": "symmetric", "calibrate": False}
     title: ClassVar[str] = "node classification"
     items: ClassVar[str] = "nodes"
     of_collections: ClassVar[bool] = False

@@ -4,12 +4,12 @@ import hashlib
 import tempfile
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from h2hgcn.datasets.arrays import UNLABELLED
@@ -22,10 +22,10 @@ from h2hgcn.embeddings.files import stream_embeddings
 from h2hgcn.errors import DamagedRunError, DataError, DataWarning
 from h2hgcn.files import read_tensors, write_tensors
 from h2hgcn.layers.spaces import check_space
-from h2hgcn.models.row_blocks import Allocate, Progress, can_go_by_blocks, point_blocks
+from h2hgcn.models.row_blocks import Progress, can_go_by_blocks, point_blocks
 from h2hgcn.tasks.base import all_points, encoder_inputs
 from h2hgcn.training.building import class_names
-from h2hgcn.training.names import NodeNames
+from h2hgcn.training.names import ids_of
 
 if TYPE_CHECKING:
     from h2hgcn.training.run import Run
@@ -36,19 +36,10 @@ def coordinates_of(encoder: nn.Module) -> Coordinates:
     return check_coordinates(check_space(encoder.space))  # type: ignore[arg-type]
 
 
-def write_points(
-    run: "Run", points: Tensor, data: Any, path: Path, coordinates: str | None = None, overwrite: bool = False
-) -> None:
+def write_points(run: "Run", points: Tensor, data: Any, path: Path, coordinates: str | None = None) -> None:
     """Points with the ids and labels of their nodes, or the names and classes of their graphs."""
-    write_embeddings(
-        path,
-        points.numpy(),
-        ids_of(data),
-        labels_of(run, data),
-        coordinates,
-        space=coordinates_of(run.model.encoder),
-        overwrite=overwrite,
-    )
+    ids, labels, space = ids_of(data), labels_of(data), coordinates_of(run.model.encoder)
+    write_embeddings(path, points.numpy(), ids, labels, coordinates, space=space, overwrite=True)
 
 
 def write_layout(run: "Run", path: Path) -> None:
@@ -63,7 +54,7 @@ def write_layout(run: "Run", path: Path) -> None:
 
 
 def read_layout(path: Path, points: Points) -> DiskProjection | None:
-    """The layout of these points, if there is one: runs of earlier versions have none."""
+    """The layout of these points, if there is one."""
     if not path.exists():
         return None
     try:
@@ -81,7 +72,7 @@ def _digest(points: Points) -> str:
     return hashlib.sha256(np.ascontiguousarray(points, np.float64).data).hexdigest()
 
 
-def labels_of(run: "Run", data: Any) -> list[str | None] | None:
+def labels_of(data: Any) -> list[str | None] | None:
     """The names of classes as they came, None where there is none. What is not one class a node is left out: it was
     not what was learned.
     """
@@ -95,25 +86,15 @@ def labels_of(run: "Run", data: Any) -> list[str | None] | None:
     return [None if number == UNLABELLED else names[number] for number in numbers]
 
 
-def ids_of(data: Any) -> NDArray[Any]:
-    """The ids of a graph's nodes, or the names of the graphs of a collection; numbers, if they have none."""
-    if is_graph(data):
-        return NodeNames(data).ids
-    names = getattr(data, "graph_ids", None)
-    return np.arange(len(data)) if names is None else names
-
-
 def write_report_of(run: "Run", path: Path) -> None:
     """The report, with the embedding drawn if it is one of nodes."""
     data, config, result = run.data, run.config, run.result
-    space = coordinates_of(run.model.encoder)
-    selection = result["selection"]
+    space, selection = coordinates_of(run.model.encoder), result["selection"]
     scores, caption, notes = result, "Of the selected model", list(result.get("doubts", ()))
     if not run.task.parts:
         scores = result.get("of_run") or {"metrics": {}, "trivial": None}
         caption = "Of the run that this final fit comes from"
         notes.insert(0, "This is a final fit: it was trained on all data, and nothing was held out to measure it on.")
-    trivial = scores_of_baselines(scores, selection) or None
     name = config["data"].get("dataset") or getattr(data, "name", None) or "a graph"
     write_report(
         path,
@@ -122,9 +103,9 @@ def write_report_of(run: "Run", path: Path) -> None:
         scores["metrics"],
         run.history,
         project_to_disk(run.embeddings.numpy(), space),
-        labels_of(run, data),
+        labels_of(data),
         data.edge_index.numpy() if is_graph(data) else None,
-        trivial,
+        scores_of_baselines(scores, selection) or None,
         [*notes, *(getattr(data, "notes", None) or ())],
         layout=read_layout(path.parent / "layout.safetensors", run.embeddings.numpy()),
         ids=ids_of(data),
@@ -140,7 +121,7 @@ def scores_of_baselines(result: dict[str, Any], selection: str) -> dict[str, dic
     name.
     """
     found: dict[str, dict[str, float]] = {selection: result["trivial"]} if result["trivial"] else {}
-    for name, metrics in result.get("baselines", {}).items():  # runs of earlier versions have none
+    for name, metrics in result.get("baselines", {}).items():
         for metric, value in metrics.items():
             if metric.startswith("precision@"):
                 found.setdefault(metric, {})[name] = value
@@ -148,19 +129,14 @@ def scores_of_baselines(result: dict[str, Any], selection: str) -> dict[str, dic
 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
-    """What was set, without what was found out; of a search, its candidates with their validation scores."""
+    """What was set, without what was found out; of a search, how far each of its candidates came."""
     shown = {part: value for part, value in config.items() if part not in ("facts", "versions", "format")}
     if "search" in config:
-        shown["search"] = {"chosen": config["search"]["chosen"], **_candidates(config["search"]["candidates"])}
+        shown["search"] = {"chosen": config["search"]["chosen"]}
+        for one in config["search"]["candidates"]:
+            result = f"failed: {one['failed']}" if "failed" in one else f"{one['score']:.4f} ({one['epochs']} epochs)"
+            shown["search"][one["name"]] = result
     return shown | {"data": {key: value for key, value in config["data"].items() if key != "fingerprint"}}
-
-
-def _candidates(candidates: list[dict[str, Any]]) -> dict[str, str]:
-    """How far each candidate of a search came, in words."""
-    return {
-        one["name"]: f"failed: {one['failed']}" if "failed" in one else f"{one['score']:.4f} ({one['epochs']} epochs)"
-        for one in candidates
-    }
 
 
 def stream_points(
@@ -171,11 +147,8 @@ def stream_points(
     Of memory it takes the edges and a block of rows; models whose layers cannot be taken apart take all points.
     """
     graph = run.data if other is None else other
-    ids = NodeNames(graph).ids
-    space = coordinates_of(run.model.encoder)
-    stream_embeddings(
-        path, _blocks(run, other, path.parent, progress), ids, labels_of(run, graph), coordinates, space=space
-    )
+    ids, labels, space = ids_of(graph), labels_of(graph), coordinates_of(run.model.encoder)
+    stream_embeddings(path, _blocks(run, other, path.parent, progress), ids, labels, coordinates, space=space)
     return len(ids)
 
 
@@ -189,29 +162,18 @@ def _blocks(run: "Run", other: Any, folder: Path, progress: Progress) -> Iterato
         run.check_fits(other)
         nodes = run.known_nodes(other)
         features, adjacency = encoder_inputs(model, other, run.task.name, run.config["facts"]["in_features"])
-    with run.threads(adjacency.num_nodes):
-        if not can_go_by_blocks(model.encoder):
-            yield all_points(model, features, adjacency, nodes).cpu().numpy()
-            return
-        encoder: Any = model.encoder
-        allocate = _room_in_files(folder, encoder.log_curvature) if run.device.type == "cpu" else None
-        found = point_blocks(
-            encoder,
-            lambda rows: features.rows(model.scaling, rows),
-            adjacency,
-            nodes=nodes,
-            allocate=allocate,
-            progress=progress,
-        )
-        yield from (part.cpu().numpy() for _, part in found)
+    encoder: Any = model.encoder
 
-
-def _room_in_files(folder: Path, like: Tensor) -> Allocate:
-    """Layers in files without a name, which are gone with their arrays."""
-    dtype = torch.empty(0, dtype=like.dtype).numpy().dtype
-
-    def allocate(rows: int, width: int) -> Tensor:
+    def in_files(rows: int, width: int) -> Tensor:
+        """Room for a layer in a file without a name, which is gone with its array."""
+        dtype = torch.empty(0, dtype=encoder.log_curvature.dtype).numpy().dtype
         with tempfile.TemporaryFile(dir=folder) as file:
             return torch.from_numpy(np.memmap(file, dtype, "w+", shape=(rows, width)))
 
-    return allocate
+    with run.threads(adjacency.num_nodes):
+        if not can_go_by_blocks(encoder):
+            yield all_points(model, features, adjacency, nodes).cpu().numpy()
+            return
+        rows_of, allocate = partial(features.rows, model.scaling), in_files if run.device.type == "cpu" else None
+        found = point_blocks(encoder, rows_of, adjacency, nodes=nodes, allocate=allocate, progress=progress)
+        yield from (part.cpu().numpy() for _, part in found)

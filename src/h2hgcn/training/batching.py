@@ -49,38 +49,39 @@ def plan_batches(
 ) -> Plan:
     """What the settings come to for a problem and an encoder; several processes share each batch."""
     plan = _plan(settings, problem, encoder, dim)
-    inductive = getattr(encoder, "inductive", True)
     # an encoder that does not say whether it minds is left alone: it may have a vector for each node
     if problem.plan is None and getattr(encoder, "inductive", False):
         plan = plan._replace(reorder=problem.num_nodes >= SCATTERED)
     if ranks.size == 1:
         return plan
-    sampling = plan.sampling
+    sampling, count = plan.sampling, problem.num_items
     if sampling is None:
-        if problem.plan is not None or not inductive:
+        if problem.plan is not None or not getattr(encoder, "inductive", True):
             raise DataError("several processes share batches of one graph, which this task or model has not; use one")
-        sampling = Sampling(problem.num_items, (ALL_NEIGHBORS,) * len(_fanout(settings, encoder)), settings.workers)
-    if problem.num_items < ranks.size:
-        raise DataError(f"{problem.num_items} {problem.task.items} cannot be shared by {ranks.size} processes")
+        sampling = Sampling(count, (ALL_NEIGHBORS,) * len(_fanout(settings, encoder)), settings.workers)
+    if count < ranks.size:
+        raise DataError(f"{count} {problem.task.items} cannot be shared by {ranks.size} processes")
     sampling = replace(sampling, rank=ranks.rank, ranks=ranks.size)
     return plan._replace(sampling=sampling, reason=f"{plan.reason}, by {ranks.size} processes")
 
 
 def _plan(settings: TrainingSettings, problem: Problem, encoder: nn.Module, dim: int) -> Plan:
+    why_not = None
     if problem.plan is not None:
-        _check_no_sampling(settings, problem.task.batch_rule)
-        return Plan(None, problem.plan)
-    if not getattr(encoder, "inductive", True):
-        _check_no_sampling(settings, "this model has a vector for each node and no neighborhoods to sample")
-        return Plan(None, "full-batch training")
+        why_not = problem.task.batch_rule
+    elif not getattr(encoder, "inductive", True):
+        why_not = "this model has a vector for each node and no neighborhoods to sample"
+    if why_not is not None:
+        for name, value in (("batch_size", settings.batch_size), ("fanout", settings.fanout)):
+            if value not in ("auto", "full", None):
+                raise DataError(f"training.{name}={value!r}: {why_not}; leave it out")
+        return Plan(None, problem.plan or "full-batch training")
     fanout = _fanout(settings, encoder) if getattr(encoder, "uses_graph", True) else (0,)
-    entries, numbers = len(problem.graph.col), problem.num_nodes * dim
-    count, what = problem.num_items, problem.task.items
-    batch_size = settings.batch_size
+    count, what, batch_size = problem.num_items, problem.task.items, settings.batch_size
     if batch_size == "full":
         return Plan(None, "full-batch training")
     if batch_size == "auto":
-        if entries <= LARGE_GRAPH and numbers <= LARGE_EMBEDDING:
+        if len(problem.graph.col) <= LARGE_GRAPH and problem.num_nodes * dim <= LARGE_EMBEDDING:
             unused = "" if settings.fanout is None else "; --fanout has no effect without --batch-size"
             return Plan(None, f"full-batch training ({count:,} {what}){unused}")
         batch_size = automatic_size(count)
@@ -100,13 +101,6 @@ def automatic_size(count: int) -> int:
     return min(count, max(-(-count // _AUTO_BATCHES), _LEAST_BATCH))
 
 
-def _check_no_sampling(settings: TrainingSettings, why: str) -> None:
-    if settings.batch_size not in ("auto", "full"):
-        raise DataError(f"training.batch_size={settings.batch_size}: {why}; leave it out")
-    if settings.fanout is not None:
-        raise DataError(f"training.fanout={settings.fanout!r}: {why}; leave it out")
-
-
 def _fanout(settings: TrainingSettings, encoder: nn.Module) -> tuple[int, ...]:
     layers = getattr(encoder, "config", {}).get("num_layers", getattr(encoder, "num_layers", None))
     given = settings.fanout_numbers()
@@ -114,11 +108,7 @@ def _fanout(settings: TrainingSettings, encoder: nn.Module) -> tuple[int, ...]:
         return tuple(_FANOUT[min(hop, len(_FANOUT) - 1)] for hop in range(layers or 2))
     if layers is not None and len(given) != layers:
         raise DataError(
-            f"training.fanout={settings.fanout!r} has {len(given)} numbers, but the encoder has {_layers(layers)}; "
-            "give one number for each layer, the first for the nodes of a batch"
+            f"training.fanout={settings.fanout!r} has {len(given)} numbers, but the encoder has {layers} "
+            f"layer{'s' if layers != 1 else ''}; give one number for each layer, the first for the nodes of a batch"
         )
     return given
-
-
-def _layers(count: Any) -> str:
-    return f"{count} layer{'s' if count != 1 else ''}"

@@ -3,8 +3,7 @@
 import inspect
 import platform
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -35,13 +34,18 @@ def build_model(
     model: EncoderFactory | nn.Module | None, problem: Problem, settings: TrainingSettings, seed: int
 ) -> Model:
     """The model of a problem, its weights drawn from the seed; the problem goes to the same device."""
-    device = settings.torch_device()
-    with torch_seeded(seed), _default_dtype(settings.torch_dtype()):
+    device, default = settings.torch_device(), torch.get_default_dtype()
+    with torch_seeded(seed):
+        torch.set_default_dtype(settings.torch_dtype())  # orthonormal weights do not become so by conversion
         try:
             built = problem.build(_encoder(model, problem))
         except (ValueError, TypeError) as error:
             raise DataError(f"the model cannot be made: {error}") from error
-    _remove_generated_files()
+        finally:
+            torch.set_default_dtype(default)
+    for name, module in list(sys.modules.items()):  # sources that PyG writes to the temporary folder and has imported
+        if name.startswith("torch_geometric.") and name.endswith(("_propagate", "_edge_updater")):
+            Path(module.__file__ or "").unlink(missing_ok=True)
     if node_vectors_of(built.encoder) is not None and problem.task.items == "graphs":
         raise DataError("node vectors belong to the nodes of one graph; leave node_vectors out for a collection")
     problem.to(device)
@@ -57,19 +61,11 @@ def make_encoder(factory: EncoderFactory, in_features: int, num_nodes: int | Non
     return factory(in_features, num_nodes=num_nodes) if asks else factory(in_features)
 
 
-def _remove_generated_files() -> None:
-    """Deletes the source files that PyG writes to the temporary folder for its layers, once they are imported."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("torch_geometric.") and name.endswith(("_propagate", "_edge_updater")):
-            Path(module.__file__ or "").unlink(missing_ok=True)
-
-
 def _encoder(model: Any, problem: Problem) -> nn.Module:
-    if model is None and hasattr(problem.task, "default_encoder"):
-        model = problem.task.default_encoder
+    model = getattr(problem.task, "default_encoder", None) if model is None else model
     if model is None:
         return H2HGCN(problem.in_features, DEFAULT_DIM)
-    if not isinstance(model, nn.Module) and not callable(model):
+    if not callable(model):
         raise DataError(f"model is {model!r}; pass an encoder, or what makes one, such as partial(H2HGCN, dim=16)")
     built = isinstance(model, nn.Module)
     encoder = model if built else make_encoder(model, problem.in_features, problem.num_nodes)
@@ -82,61 +78,37 @@ def _encoder(model: Any, problem: Problem) -> nn.Module:
     return encoder
 
 
-@contextmanager
-def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """Weights are born in their precision: orthonormal ones do not become so by conversion."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
 _PACKAGES = ("h2hgcn", "torch", "torch-geometric", "geoopt", "numpy", "scipy")
 
 
 def describe(
-    task: Any,
-    encoder: nn.Module,
-    settings: TrainingSettings,
-    seed: int,
-    problem: Any,
-    data: Any,
-    source: dict[str, Any],
+    task: Any, encoder: nn.Module, settings: TrainingSettings, seed: int, problem: Problem, data: Any, source: Any
 ) -> dict[str, Any]:
     """Everything needed to run it again, as TOML can hold it."""
-    facts = {"in_features": problem.in_features}
+    facts: dict[str, Any] = {"in_features": problem.in_features}
     if getattr(encoder, "config", {}).get("num_nodes") is not None:
         facts["num_nodes"] = problem.num_nodes
     if problem.num_classes is not None:
         facts |= {"num_classes": problem.num_classes, "classes": class_names(data, problem.num_classes)}
     if not is_graph(data) and getattr(data, "feature_names", None) is not None:
         facts["feature_names"] = list(data.feature_names)  # a collection is not in the folder, new graphs need them
+    origin = {
+        name: value if isinstance(value, str | bool | int | float) else str(value)
+        for name, value in plain_options(source).items()
+    }
+    model: dict[str, Any] = {"name": type(encoder).__name__, "own": True}  # has something of the user's own
+    if isinstance(encoder, Encoder) and type(encoder) in ENCODERS.values() and encoder.is_plain():
+        options = plain_options(encoder.plain_config())
+        model = {"name": encoder.name, **{name: value for name, value in options.items() if name not in FACTS}}
     return {
         "format": FORMAT,
         "seed": seed,
-        "data": {**_as_toml(source), "fingerprint": fingerprint(data)},
+        "data": {**origin, "fingerprint": fingerprint(data)},
         "task": {"name": task.name, **plain_options(asdict(task))},
-        "model": describe_encoder(encoder),
+        "model": model,
         "training": plain_options(asdict(settings)),
         "facts": facts,
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
-    }
-
-
-def describe_encoder(encoder: nn.Module) -> dict[str, Any]:
-    """The name and the options of an encoder; of one that has something of the user's own, the name alone."""
-    if not isinstance(encoder, Encoder) or type(encoder) not in ENCODERS.values() or not encoder.is_plain():
-        return {"name": type(encoder).__name__, "own": True}
-    config = plain_options(encoder.plain_config())
-    return {"name": encoder.name, **{name: value for name, value in config.items() if name not in FACTS}}
-
-
-def _as_toml(source: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: value if isinstance(value, str | bool | int | float) else str(value)
-        for name, value in plain_options(source).items()
     }
 
 
@@ -150,23 +122,18 @@ def class_names(data: Any, num_classes: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def task_from(section: dict[str, Any], where: str = "[task]") -> Any:
+def task_from(section: dict[str, Any], where: str) -> Any:
     """A task from its section."""
-    options = dict(section)
-    name = options.pop("name", None)
-    if name not in TASKS:
-        raise DataError(f"{where} name={name!r} is not a task; {suggestion(str(name), TASKS)}")
+    name, options = _kind_of(section, where, TASKS, "task")
     return TASKS[name](**checked_options(options, option_types(TASKS[name]), where))
 
 
 def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable[..., Encoder]:
     """What makes an encoder for a number of features and, if it asks for that, of nodes, from its section."""
-    options = dict(section)
-    name = options.pop("name", None)
-    if options.get("own"):
+    if section.get("own"):
+        name = section.get("name")
         raise DataError(f"the model {name} has something of your own; pass what makes it as model= to load the run")
-    if name not in ENCODERS:
-        raise DataError(f"{where} name={name!r} is not a model; {suggestion(str(name), ENCODERS)}")
+    name, options = _kind_of(section, where, ENCODERS, "model")
     kind = ENCODERS[name]
     checked = checked_options(options, option_types(kind, (*PLACEMENT, *FACTS)), where)
 
@@ -178,6 +145,15 @@ def encoder_factory(section: dict[str, Any], where: str = "[model]") -> Callable
             raise DataError(f"{where} {error}") from error
 
     return build
+
+
+def _kind_of(section: dict[str, Any], where: str, known: Iterable[str], what: str) -> tuple[str, dict[str, Any]]:
+    """The name in a section, and its options."""
+    options = dict(section)
+    name = options.pop("name", None)
+    if name not in known:
+        raise DataError(f"{where} name={name!r} is not a {what}; {suggestion(str(name), known)}")
+    return name, options
 
 
 def settings_from(section: dict[str, Any], where: str = "[training]") -> TrainingSettings:

@@ -22,64 +22,38 @@ from torch.distributed.rendezvous import rendezvous
 
 from h2hgcn.errors import DataError
 
-# How long processes wait for those that have not come, as PyTorch does.
-_PATIENCE = timedelta(minutes=30)
-
-# Seconds between two looks of the first process.
-_PAUSE = 0.05
+# How long processes wait for each other at the start, as PyTorch does, and seconds between two looks of the first one.
+_PATIENCE, _PAUSE = timedelta(minutes=30), 0.05
 
 # Seconds between two signs of life of a process, and after how many without one it counts as dead.
 _BEAT, _SILENCE = 1.0, 20.0
 
-
-def meeting_store(rank: int, size: int) -> Store:
-    """What this process and the others of the same start share, by the variables that torchrun sets.
-
-    torchrun keeps its store when it starts the processes again, and with it the addresses of those that died: whoever
-    is early would try to reach them. So every start has a part of the store to itself.
-    """
-    store, _, _ = next(rendezvous("env://", rank, size, timeout=_PATIENCE))
-    return PrefixStore(agreed_name(store, rank, size), store)
+T = TypeVar("T")
 
 
 def agreed_name(store: Store, rank: int, size: int) -> str:
     """A name that the processes of one start agree on, and that no earlier start had.
 
-    The first process makes it up and answers whoever introduces itself by a token of its own; what an earlier process
-    of the same rank left in the store is answered, too, and nobody reads that answer. Numbers of restarts would not do:
-    on several machines they differ.
+    torchrun keeps its store when it starts the processes again, and with it the addresses of those that died; so every
+    start uses a part of the store under a name of its own. The first process makes it up and answers each process by
+    the token that it left. What an earlier process of the same rank left is answered, too, and nobody reads that.
     """
     if rank:
         token = uuid4().hex
-        store.set(_introduction(rank), token)
+        store.set(f"h2hgcn/introduction/{rank}", token)
         name = store.get(f"h2hgcn/answer/{token}").decode()
-        store.set(_presence(name, rank), "here")
+        store.set(f"h2hgcn/presence/{name}/{rank}", "here")
         return name
-    name, answered, missing = uuid4().hex, set(), set(range(1, size))
+    name, missing = uuid4().hex, set(range(1, size))
     end = time.monotonic() + _PATIENCE.total_seconds()
-    while missing:
-        missing = {other for other in missing if not store.check([_presence(name, other)])}
-        for other in missing:
-            if store.check([_introduction(other)]):
-                token = store.get(_introduction(other)).decode()
-                if token not in answered:
-                    store.set(f"h2hgcn/answer/{token}", name)
-                    answered.add(token)
-        if missing and time.monotonic() > end:
+    while missing := {other for other in missing if not store.check([f"h2hgcn/presence/{name}/{other}"])}:
+        if time.monotonic() > end:
             raise RuntimeError(f"processes {sorted(missing)} of {size} have not come within {_PATIENCE}")
-        time.sleep(_PAUSE if missing else 0)
+        for other in missing:
+            if store.check([f"h2hgcn/introduction/{other}"]):
+                store.set(f"h2hgcn/answer/{store.get(f'h2hgcn/introduction/{other}').decode()}", name)
+        time.sleep(_PAUSE)
     return name
-
-
-def _introduction(rank: int) -> str:
-    return f"h2hgcn/introduction/{rank}"
-
-
-def _presence(name: str, rank: int) -> str:
-    return f"h2hgcn/presence/{name}/{rank}"
-
-
-T = TypeVar("T")
 
 
 class Ranks:
@@ -106,6 +80,8 @@ class Ranks:
 
     def bytes_from_first(self, compute: Callable[[], bytes]) -> bytes:
         """The bytes that the first process has, in all of them."""
+        if self.size == 1:
+            return compute()
         data = _as_tensor(compute() if self.first else b"")
         length = torch.tensor([len(data)], device=data.device)
         self._together(lambda: dist.broadcast(length, 0, async_op=True))
@@ -119,30 +95,67 @@ class Ranks:
         """What each process has, anything that JSON can hold, in the order of ranks."""
         if self.size == 1:
             return [value]
-        data = _as_tensor(json.dumps(value).encode())
-        counts = [int(count) for count in self._from_all(torch.tensor([len(data)], device=data.device))]
-        padded = data.new_zeros(max(counts))
-        padded[: len(data)] = data
-        parts = zip(self._from_all(padded), counts, strict=True)
-        return [json.loads(part[:count].cpu().numpy().tobytes()) for part, count in parts]
+        parts = self._from_all(_as_tensor(json.dumps(value).encode()))
+        return [json.loads(part.cpu().numpy().tobytes()) for part in parts]
 
-    def check_same(self, what: str, value: Any) -> None:
-        """Raises, in all processes, unless they have the same value, anything that JSON can hold."""
-        every = self.from_all(value)
-        for rank, other in enumerate(every):
-            if other != every[0]:
+    def check_same(self, value: T, differing: Callable[[T, T], tuple[str, Any, Any] | None]) -> None:
+        """Raises, in all processes, if ``differing`` names what the values of two processes differ in. JSON can hold
+        the values.
+        """
+        first, *others = self.from_all(value)
+        for rank, other in enumerate(others, 1):
+            found = differing(first, other)
+            if found is not None:
                 raise DataError(
-                    f"process {rank} of the job has {what}={other}, process 0 has {every[0]}; start all processes with "
-                    "the same settings, data and versions"
+                    f"process {rank} of the job has {found[0]}={found[2]}, process 0 has {found[1]}; start all "
+                    "processes with the same settings, data and versions"
                 )
 
     def any(self, ask: Callable[[], bool]) -> bool:
         """Whether the answer is yes in any process."""
-        if self.size == 1:
-            return ask()
-        answer = _as_tensor(bytes([ask()]))
-        self._together(lambda: dist.all_reduce(answer, dist.ReduceOp.MAX, async_op=True))
-        return bool(answer)
+        return ask() if self.size == 1 else any(self.from_all(bool(ask())))
+
+    def add_up(self, parameters: Sequence[nn.Parameter], loss: Tensor, share: float) -> Tensor:
+        """Replaces gradients by those of the whole batch, of which this process had a ``share``; returns its loss."""
+        dense = [loss.reshape(1)]
+        for parameter in parameters:
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                parameter.grad = self._sum_of_rows(parameter.grad * share)
+            elif parameter.grad is not None:
+                dense.append(parameter.grad)
+        self._sum(dense, share)
+        return dense[0][0]
+
+    def average(self, buffers: Sequence[Tensor]) -> None:
+        """Replaces what each process measured on its part of a batch by the mean of all."""
+        if buffers:
+            self._sum(buffers)
+        for buffer in buffers:
+            buffer.div_(self.size)
+
+    def _sum(self, tensors: Sequence[Tensor], factor: float = 1.0) -> None:
+        """Replaces tensors by the sums over all processes of what each has times its ``factor``."""
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors]) * factor
+        self._together(lambda: dist.all_reduce(flat, async_op=True))
+        for tensor, total in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(total.view_as(tensor))
+
+    def _sum_of_rows(self, gradient: Tensor) -> Tensor:
+        """The sum of all processes' sparse gradients, in the order of ranks."""
+        gradient = gradient.coalesce()
+        rows, values = (torch.cat(self._from_all(mine)) for mine in (gradient.indices()[0], gradient.values()))
+        return torch.sparse_coo_tensor(rows.unsqueeze(0), values, gradient.shape, check_invariants=False)
+
+    def _from_all(self, mine: Tensor) -> list[Tensor]:
+        """What each process has, in the order of ranks: tensors that may differ in their number of rows."""
+        count = torch.tensor([len(mine)], device=mine.device)
+        counts = [torch.empty_like(count) for _ in range(self.size)]  # out of memory is not the others' fault
+        self._together(lambda: dist.all_gather(counts, count, async_op=True))
+        padded = mine.new_zeros(max(map(int, counts)), *mine.shape[1:])
+        padded[: len(mine)] = mine
+        parts = [torch.empty_like(padded) for _ in range(self.size)]
+        self._together(lambda: dist.all_gather(parts, padded, async_op=True))
+        return [part[: int(count)] for part, count in zip(parts, counts, strict=True)]
 
     def _together(self, start: Callable[[], Any]) -> None:
         """Waits for what all processes do together, as long as the others are alive."""
@@ -157,48 +170,6 @@ class Ranks:
                     self._life.check()
             if work is not None:
                 work.wait()
-
-    def add_up(self, parameters: Sequence[nn.Parameter], loss: Tensor, share: float) -> Tensor:
-        """Replaces gradients by those of the whole batch, of which this process had a ``share``; returns its loss."""
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        for parameter in parameters:
-            if parameter.grad is not None and parameter.grad.is_sparse:
-                parameter.grad = self._sum_of_rows(parameter.grad * share)
-        gradients = [gradient for gradient in gradients if not gradient.is_sparse]
-        flat = torch.cat([loss.reshape(1), *(gradient.reshape(-1) for gradient in gradients)]) * share
-        self._together(lambda: dist.all_reduce(flat, async_op=True))
-        sizes = [gradient.numel() for gradient in gradients]
-        for gradient, total in zip(gradients, flat[1:].split(sizes), strict=True):
-            gradient.copy_(total.view_as(gradient))
-        return flat[0]
-
-    def _sum_of_rows(self, gradient: Tensor) -> Tensor:
-        """The sum of all processes' sparse gradients, in the order of ranks."""
-        gradient = gradient.coalesce()
-        rows, values = gradient.indices()[0], gradient.values()
-        counts = [int(count) for count in self._from_all(torch.tensor([len(rows)], device=rows.device))]
-        padded = rows.new_zeros(max(counts)), values.new_zeros(max(counts), values.shape[1])
-        padded[0][: len(rows)], padded[1][: len(rows)] = rows, values
-        all_rows, all_values = (
-            torch.cat([part[:count] for part, count in zip(self._from_all(mine), counts, strict=True)])
-            for mine in padded
-        )
-        return torch.sparse_coo_tensor(all_rows.unsqueeze(0), all_values, gradient.shape, check_invariants=False)
-
-    def _from_all(self, mine: Tensor) -> list[Tensor]:
-        """What each process has, tensors of one shape, in the order of ranks."""
-        parts = [torch.empty_like(mine) for _ in range(self.size)]  # out of memory is not the others' fault
-        self._together(lambda: dist.all_gather(parts, mine, async_op=True))
-        return parts
-
-    def agree_on(self, buffers: Sequence[Tensor]) -> None:
-        """Replaces what each process measured on its part of a batch by the mean of all."""
-        if not buffers:
-            return
-        flat = torch.cat([buffer.reshape(-1) for buffer in buffers])
-        self._together(lambda: dist.all_reduce(flat, async_op=True))
-        for buffer, mean in zip(buffers, (flat / self.size).split([buffer.numel() for buffer in buffers]), strict=True):
-            buffer.copy_(mean.view_as(buffer))
 
 
 ALONE = Ranks()
@@ -272,7 +243,8 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
     if device.type == "cuda":
         torch.cuda.set_device(device)  # what NCCL sends objects with
     with _peers():
-        store = meeting_store(rank, size)
+        kept, _, _ = next(rendezvous("env://", rank, size, timeout=_PATIENCE))
+        store = PrefixStore(agreed_name(kept, rank, size), kept)
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=store, rank=rank, world_size=size)
     life = _SignsOfLife(store, rank, size)
     life.start()
@@ -287,23 +259,17 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
 
 def _given() -> tuple[int, int]:
     """Rank and number of processes, by the variables that torchrun sets."""
-    texts = {name: os.environ.get(name) for name in ("RANK", "WORLD_SIZE")}
-    if all(text is None for text in texts.values()):
+    given = {name: os.environ.get(name) for name in ("RANK", "WORLD_SIZE")}
+    if all(text is None for text in given.values()):
         return 0, 1
-    try:
-        rank, size = (int(text or "") for text in texts.values())
-    except ValueError:
-        shown = ", ".join(f"{name} is not set" if text is None else f"{name}={text}" for name, text in texts.items())
-        raise DataError(
-            f"{shown}: both have to be whole numbers, or unset; start with torchrun, which sets them"
-        ) from None
+    start = "start with torchrun, which sets them"
+    rank, size = (int(text) if text is not None and text.isdecimal() else -1 for text in given.values())
     if not 0 <= rank < size:
-        raise DataError(f"RANK={rank} is not from 0 to WORLD_SIZE={size} less 1; start with torchrun, which sets both")
+        shown = ", ".join(f"{name} is not set" if text is None else f"{name}={text}" for name, text in given.items())
+        raise DataError(f"{shown}: both have to be whole numbers, RANK from 0 to WORLD_SIZE less 1, or unset; {start}")
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
     if size > 1 and missing:
-        raise DataError(
-            f"WORLD_SIZE={size}, but without {' and '.join(missing)}; start with torchrun, which sets them all"
-        )
+        raise DataError(f"WORLD_SIZE={size}, but without {' and '.join(missing)}; {start}")
     return rank, size
 
 

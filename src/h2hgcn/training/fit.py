@@ -1,10 +1,14 @@
 """From a task and data to a trained model, without ever losing work."""
 
+import hashlib
+import json
 import os
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,22 +20,31 @@ from h2hgcn.datasets.on_disk import is_graph, keep_graph
 from h2hgcn.datasets.splits import check_seed
 from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
+from h2hgcn.files import checksum_of
 from h2hgcn.layers.inputs import node_vectors_of
 from h2hgcn.tasks.base import Model, Problem, Task
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.batching import plan_batches
-from h2hgcn.training.building import EncoderFactory, build_model, describe
-from h2hgcn.training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from h2hgcn.training.building import EncoderFactory, build_model, describe, encoder_factory
 from h2hgcn.training.distributed import Ranks, joined_ranks
-from h2hgcn.training.final import origin_of, result_of_origin, take_over
 from h2hgcn.training.folder import SETTINGS, RunFolder, difference, metrics_line
-from h2hgcn.training.loading import load_run
-from h2hgcn.training.loop import EpochReport, TensorBoardCurves, check_tensorboard, evaluate, is_over, train
+from h2hgcn.training.loading import is_outdated, load_run
+from h2hgcn.training.loop import (
+    EpochReport,
+    TrainingState,
+    evaluate,
+    load_checkpoint,
+    save_checkpoint,
+    train,
+    weights_of,
+)
 from h2hgcn.training.names import NodeNames
 from h2hgcn.training.optimizers import build_optimizer_of
-from h2hgcn.training.result_warnings import warnings_about
+from h2hgcn.training.result_warnings import serious_warnings, warnings_about
 from h2hgcn.training.run import Run
 from h2hgcn.training.settings import TrainingSettings, limited_threads, one_at_a_time, torch_seeded
+
+OnEpoch = Callable[[EpochReport, TrainingState], None] | None
 
 
 @one_at_a_time()
@@ -49,7 +62,7 @@ def fit(
     origin: Run | None = None,
     tensorboard: bool = False,
     on_plan: Callable[[str], None] | None = None,
-    on_epoch: Callable[[EpochReport, TrainingState], None] | None = None,
+    on_epoch: OnEpoch = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Trains a model for a task. Calls in several threads take turns, since a seed decides only if nobody else draws.
@@ -75,8 +88,7 @@ def fit(
         raise DataError(f"settings is a {type(settings).__name__}; pass TrainingSettings(epochs=..., lr=..., ...)")
     check_seed(seed)
     seed = int(seed)
-    if tensorboard:
-        check_tensorboard(folder)
+    writer = _summary_writer(folder) if tensorboard else None
     if isinstance(task, type) or not hasattr(task, "bind"):
         raise DataError(f"task is {task!r}; pass LinkPrediction(), NodeClassification(), ... of h2hgcn.tasks")
     data = as_collection(data)
@@ -86,198 +98,248 @@ def fit(
     task = problem.task  # what depends on the data is decided
     built = build_model(model, problem, settings, seed)
     config = describe(task, built.encoder, settings, seed, problem, data, source or {"memory": True})
-    if search is not None:
-        config["search"] = search
-    if origin is not None:
-        config["final"] = origin_of(origin)
-    with (
-        limited_threads(settings.threads, problem.num_nodes * built.dim),
-        joined_ranks(settings.torch_device()) as ranks,
-    ):
-        _check_same_job(ranks, config | {"kept": folder is not None})
+    config |= {} if search is None else {"search": search}
+    config |= {} if origin is None else {"final": _origin_of(origin)}
+    device = settings.torch_device()
+    with limited_threads(settings.threads, problem.num_nodes * built.dim), joined_ranks(device) as ranks:
+        sections = (*SETTINGS, "final", "kept", "versions")
+        ranks.check_same(config | {"kept": folder is not None}, partial(difference, sections=sections))
         plan = plan_batches(settings, problem, built.encoder, built.dim, ranks)
         plan.arrange(problem, built.encoder)
         if on_plan is not None:
             on_plan(plan.reason)
-        training = _Training(problem, built, settings, seed, on_epoch, should_stop, ranks, origin)
-        if folder is None:
-            return training.run(task, data, config)
-        if not ranks.first:
-            return training.follow(task, data, config)
-        place = RunFolder(folder)
-        with place.locked():
-            config = place.prepare(config, force)
-            if is_graph(data):
-                keep_graph(place.graph, data)
-            result = ranks.from_first(place.read_result)
-            if result is not None:
-                run = load_run(folder, data, lambda in_features: built.encoder, str(settings.torch_device()))
+        place = RunFolder(folder) if folder is not None and ranks.first else None
+        with nullcontext() if place is None else place.locked():
+            if place is not None:
+                config = place.prepare(config, force)
+                if is_graph(data):
+                    keep_graph(place.graph, data)
+            result = ranks.from_first(lambda: None if place is None else place.read_result())
+            run = Run(built, task, config, result or {}, [], data, problem)
+            if result is None:
+                training = _Training(run, settings, place, ranks, writer, on_epoch)
+                training.train(seed, should_stop)
+                training.complete(origin)
+            elif place is not None:
+                run = load_run(place.path, data, lambda in_features: built.encoder, str(device))
                 run.complete(place)
-                return run
-            training.keep_in(place, tensorboard)
-            return training.run(task, data, config)
+    return run
 
 
-def _check_same_job(ranks: Ranks, config: dict[str, Any]) -> None:
-    """Raises, in all processes, unless they have the same settings, data and versions."""
-    first = ranks.from_first(lambda: config)
-    differing = difference(first, config, (*SETTINGS, "final", "kept", "versions"))
-    names = [name for name in ranks.from_all(None if differing is None else differing[0]) if name is not None]
-    for name in names[:1]:
-        section, _, option = name.partition(".")
-        value = config.get(section)
-        ranks.check_same(name, value.get(option) if isinstance(value, dict) else value)
+def finalize(
+    run: Run,
+    out: str | Path | None = None,
+    *,
+    model: EncoderFactory | None = None,
+    force: bool = False,
+    on_epoch: Callable[..., None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Run:
+    """``Run.finalize``, with callbacks of ``fit``."""
+    if not run.task.parts:
+        raise DataError(f"{run.folder or 'the run'} is a final fit already; finalize the run that it comes from")
+    if len(run.task.parts) < 2:
+        raise DataError(f"--task {run.task.name} holds nothing out: the run has learned everything already; use it")
+    if not run.finished:
+        raise DataError("the run is not finished, so its number of epochs is not chosen yet; run its command again")
+    if run.data is None:
+        raise DataError("the run does not hold its data; run its command again, or pass them: load_run(folder, data=)")
+    if run.folder is not None:
+        RunFolder(run.folder).check_links()
+    if run.config["model"].get("own") and model is None:
+        raise DataError(f"the model {run.config['model']['name']} is your own; pass what makes it as model=")
+    place = run.final_folder if out is None else Path(out)
+    settings = replace(run.settings, stop_after=run.result["best_epoch"])
+    if settings.batch_size == "auto":  # more data must not turn it from the whole graph to samples of it
+        sampling = plan_batches(settings, run.problem, run.model.encoder, run.model.dim).sampling
+        settings = replace(settings, batch_size="full" if sampling is None else sampling.batch_size)
+    return fit(
+        replace(run.task, final=True), run.data, model or encoder_factory(run.config["model"]),
+        seed=run.config["seed"], settings=settings, folder=place, force=force or is_outdated(place, run),
+        source={name: value for name, value in run.config["data"].items() if name != "fingerprint"},
+        origin=run, on_epoch=on_epoch, should_stop=should_stop,
+    )  # fmt: skip
+
+
+def _summary_writer(folder: Any) -> Any:
+    """TensorBoard's class for curves; raises if they cannot be written."""
+    if folder is None:
+        raise DataError("TensorBoard's files go to the folder of the run; pass folder=")
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise DataError("TensorBoard is not installed; pip install 'h2hgcn[tensorboard]', or leave it out") from None
+    return SummaryWriter
 
 
 class _Training:
-    """One call of ``fit``, once everything is built: the loop and the files beside it."""
+    """The loop of a run and the files beside it, from where ``place`` stands; only the first process has one."""
 
     def __init__(
         self,
-        problem: Problem,
-        model: Model,
+        run: Run,
         settings: TrainingSettings,
-        seed: int,
-        on_epoch: Callable[[EpochReport, TrainingState], None] | None,
-        should_stop: Callable[[], bool],
+        place: RunFolder | None,
         ranks: Ranks,
-        origin: Run | None,
+        writer: Any,
+        on_epoch: OnEpoch,
     ) -> None:
-        self.ranks, self.origin = ranks, origin
-        self.problem, self.model, self.settings, self.seed = problem, model, settings, seed
-        self.on_epoch, self.should_stop = on_epoch, should_stop
-        self.optimizer = build_optimizer_of(model, settings)
-        self.state = TrainingState()
-        self.history: list[dict[str, Any]] = []
-        self.folder: RunFolder | None = None
+        self.run, self.settings, self.place, self.ranks, self.on_epoch = run, settings, place, ranks, on_epoch
+        self.optimizer = build_optimizer_of(run.model, settings)
+        self.state = self._resumed()
         self.metrics: BinaryIO | None = None
-        self.curves: TensorBoardCurves | None = None
+        self.curves: Any = None
         self.last_checkpoint = time.monotonic()
+        if place is not None:
+            run.history = place.read_history(self.state.epoch)
+            place.write_history(run.history)  # without epochs after the checkpoint
+            if writer is not None:  # what a killed run drew beyond its last checkpoint is drawn again
+                self.curves = writer(str(place.tensorboard), purge_step=self.state.epoch + 1)
 
-    def keep_in(self, folder: RunFolder, tensorboard: bool) -> None:
-        """Goes on from what the folder holds, and writes there."""
-        self.folder = folder
+    def _resumed(self) -> TrainingState:
+        """The state of training in the folder of the first process, whose model and optimizer all of them get."""
+        path = self.place.checkpoint if self.place is not None and self.place.checkpoint.exists() else None
+        sent = b""
         if self.ranks.size > 1:
-            self.ranks.bytes_from_first(lambda: folder.checkpoint.read_bytes() if folder.checkpoint.exists() else b"")
-        if folder.checkpoint.exists():
-            self.state = load_checkpoint(folder.checkpoint, self.model, self.optimizer)
-        self.history = folder.read_history(self.state.epoch)
-        folder.write_history(self.history)  # without epochs after the checkpoint
-        if tensorboard:
-            self.curves = TensorBoardCurves(folder.tensorboard, self.state.epoch + 1)
+            sent = self.ranks.bytes_from_first(lambda: b"" if path is None else path.read_bytes())
+        if path is not None:
+            return load_checkpoint(path, self.run.model, self.optimizer)
+        if not sent:
+            return TrainingState()
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch) / "checkpoint.safetensors"
+            path.write_bytes(sent)
+            return load_checkpoint(path, self.run.model, self.optimizer)
 
-    def follow(self, task: Task, data: Any, config: dict[str, Any]) -> Run:
-        """Trains beside the first process, which keeps the folder, from where that stands; writes nothing."""
-        result: dict[str, Any] | None = self.ranks.from_first(lambda: None)
-        if result is not None:
-            return Run(self.model, task, config, result, [], data, self.problem)
-        checkpoint = self.ranks.bytes_from_first(lambda: b"")
-        if checkpoint:
-            with tempfile.TemporaryDirectory() as scratch:
-                path = Path(scratch) / "checkpoint.safetensors"
-                path.write_bytes(checkpoint)
-                self.state = load_checkpoint(path, self.model, self.optimizer)
-        return self.run(task, data, config)
-
-    def run(self, task: Task, data: Any, config: dict[str, Any]) -> Run:
-        if config["model"].get("own") and not self.state.epoch:
-            _check_points(self.problem, self.model, data)
-        metrics = nullcontext() if self.folder is None else self.folder.metrics.open("ab")
+    def train(self, seed: int, should_stop: Callable[[], bool]) -> None:
+        run, problem, model = self.run, self.run.problem, self.run.model
+        if run.config["model"].get("own") and not self.state.epoch:
+            _check_points(run)
         try:
-            with metrics as self.metrics:
+            with nullcontext() if self.place is None else self.place.metrics.open("ab") as self.metrics:
                 train(
-                    self.problem, self.model, self.optimizer, self.settings, self.seed, self.state, self._after_epoch,
-                    self.should_stop, self.ranks,
+                    problem, model, self.optimizer, self.settings, seed, self.state, self._after_epoch, should_stop,
+                    self.ranks,
                 )  # fmt: skip
                 self._save()
         finally:
             if self.curves is not None:
                 self.curves.close()
-            vectors = node_vectors_of(self.model.encoder)
+            vectors = node_vectors_of(model.encoder)
             if vectors is not None:
                 vectors.sparse_gradients = False  # the caller may train the encoder with another optimizer
-        finished = is_over(self.state, self.settings)
-        if self.state.best_weights:
-            self.model.load_state_dict(self.state.best_weights)
-        self.model.eval()
-        folder = None if self.folder is None else self.folder.path
-        result = _result_of(self.state, self.problem, self.model)
-        if finished and self.origin is not None:
-            take_over(self.origin, self.model, self.problem)
-            result |= result_of_origin(self.origin)
-        elif finished and task.parts and hasattr(self.problem, "finish") and self.problem.finish(self.model):
-            result["metrics"] = {task.parts[0]: evaluate(self.problem, self.model, task.parts[0])}
-        run = Run(self.model, task, config, result, self.history, data, self.problem, folder)
-        if finished and self.folder is not None:
-            run.write_model(self.folder)  # before anything else, which may take long or fail
-        run.result = self.ranks.from_first(lambda: _tested(run) if finished else result)
-        if finished and self.folder is not None:
-            run.write_result(self.folder)
-        return run
 
     def _after_epoch(self, report: EpochReport) -> None:
-        self.history.append(report.to_dict())
+        self.run.history.append(report.to_dict())
         if self.metrics is not None:
             self.metrics.write(metrics_line(report.to_dict()))
             self.metrics.flush()
         if self.curves is not None:
-            self.curves.add(report)
+            validated = {f"{report.part}/{name}": value for name, value in (report.val or {}).items()}
+            for name, value in {"train/loss": report.loss, "train/lr": report.lr, **validated}.items():
+                self.curves.add_scalar(name, value, report.epoch)
         if time.monotonic() - self.last_checkpoint >= self.settings.checkpoint_seconds:
             self._save()
         if self.on_epoch is not None:
             self.on_epoch(report, self.state)
 
     def _save(self) -> None:
-        if self.folder is None or self.metrics is None:
+        if self.place is None or self.metrics is None:
             return
-        self.folder.check_there()
+        self.place.check_there()
         os.fsync(self.metrics.fileno())
-        save_checkpoint(self.folder.checkpoint, self.state, self.model, self.optimizer)
+        save_checkpoint(self.place.checkpoint, self.state, self.run.model, self.optimizer)
         self.last_checkpoint = time.monotonic()
+
+    def complete(self, origin: Run | None) -> None:
+        """Gives the run its selected weights and its result; if training is over, also scores and files."""
+        run, state, place = self.run, self.state, self.place
+        problem, model, parts = run.problem, run.model, run.task.parts
+        if state.best_weights:
+            model.load_state_dict(state.best_weights)
+        model.eval()
+        run.folder = None if place is None else place.path
+        run.result = {
+            "finished": False,
+            "selection": problem.selection_metric,
+            "metrics": dict.fromkeys(parts[:1], state.best),
+            "trivial": None,
+            "best_epoch": state.best_epoch,
+            "epochs": state.epoch,
+            "stopped_early": state.stopped_early,
+            "seconds": round(state.seconds, 2),
+            "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
+            "doubts": [],
+        }
+        if state.is_over(self.settings):
+            if origin is not None:
+                _take_over(origin, model, problem)
+                run.result |= _result_of_origin(origin)
+            elif parts and hasattr(problem, "finish") and problem.finish(model):
+                run.result["metrics"] = {parts[0]: evaluate(problem, model, parts[0])}
+            if place is not None:
+                run.write_model(place)  # before anything else, which may take long or fail
+            run.result = self.ranks.from_first(lambda: _tested(run))
+            if place is not None:
+                run.write_result(place)
+        else:
+            run.result = self.ranks.from_first(lambda: run.result)
 
 
 @torch.no_grad()
-def _check_points(problem: Problem, model: Model, data: Any) -> None:
+def _check_points(run: Run) -> None:
     """Raises unless an encoder of one's own gives points of its space; else that would be noticed after training."""
     with torch_seeded(0):
-        points = problem.points(model.eval()).cpu()
-    count = data.num_nodes if is_graph(data) else len(data)
+        points = run.problem.points(run.model.eval()).cpu()
+    count = run.data.num_nodes if is_graph(run.data) else len(run.data)
     if points.dim() != 2 or len(points) != count:
         raise DataError(f"the encoder gives points of shape {tuple(points.shape)}; it has to give {count} rows")
     if bool(points.isfinite().all()):  # the loop tells where others come from
-        check_points(points.numpy(), coordinates_of(model.encoder), "the encoder's points")
-
-
-def _result_of(state: TrainingState, problem: Problem, model: Model) -> dict[str, Any]:
-    """What ``result.json`` holds, as far as training knows it."""
-    return {
-        "finished": False,
-        "selection": problem.selection_metric,
-        "metrics": dict.fromkeys(problem.task.parts[:1], state.best),
-        "trivial": None,
-        "best_epoch": state.best_epoch,
-        "epochs": state.epoch,
-        "stopped_early": state.stopped_early,
-        "seconds": round(state.seconds, 2),
-        "parameters": sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad),
-        "doubts": [],
-    }
+        check_points(points.numpy(), coordinates_of(run.model.encoder), "the encoder's points")
 
 
 def _tested(run: Run) -> dict[str, Any]:
     """The result of a finished run, with the test part, the baselines and warnings."""
+    run.result["finished"] = True
     if not run.task.parts:
-        found = run.result | {"finished": True}
-        return {"of_run": None} | found | {"doubts": [*found["doubts"], *warnings_about(run)]}
+        return {"of_run": None} | run.result | {"doubts": [*run.result["doubts"], *warnings_about(run)]}
     selecting, reported = run.task.parts[0], run.task.parts[-1]
     metrics, skipped = run.problem.baselines(reported)
-    tested = {} if reported == selecting else {reported: evaluate(run.problem, run.model, reported)}
-    run.result |= {
-        "finished": True,
-        "metrics": run.metrics | tested,
-        "trivial": {name: values[run.result["selection"]] for name, values in metrics.items()},
-        "baselines": metrics,
-        "details": run.details(),
-    }
+    if reported != selecting:
+        run.result["metrics"] = run.metrics | {reported: evaluate(run.problem, run.model, reported)}
+    run.result["trivial"] = {name: values[run.result["selection"]] for name, values in metrics.items()}
+    run.result |= {"baselines": metrics, "details": run.details()}
     notes = [f"the baseline {name} was skipped: {reason}" for name, reason in skipped.items()]
     return run.result | {"doubts": warnings_about(run) + notes}
+
+
+def _origin_of(run: Run) -> dict[str, Any]:
+    """What the ``config.toml`` of a final fit says about the run that it comes from."""
+    settings = json.dumps({name: run.config[name] for name in SETTINGS}, sort_keys=True)
+    return {
+        "run": "memory" if run.folder is None else str(Path(run.folder).resolve()),
+        "epochs": run.result["best_epoch"],
+        "config": hashlib.sha256(settings.encode()).hexdigest(),
+        "weights": checksum_of(weights_of(run.model)),
+    }
+
+
+def _result_of_origin(run: Run) -> dict[str, Any]:
+    """What the ``result.json`` of a final fit has of the run that it comes from, as the final fit has no scores."""
+    warnings = [f"of the run that this final fit comes from: {text}" for text in serious_warnings(run.result)]
+    scores = {name: run.result[name] for name in ("metrics", "trivial", "baselines") if name in run.result}
+    return {"of_run": scores, "doubts": warnings}
+
+
+@torch.no_grad()
+def _take_over(origin: Run, model: Model, problem: Problem) -> None:
+    """Gives a model what was fitted on the validation data of a run after training: the buffers of its head. Those of
+    batch normalizations are left out, which training itself has filled.
+    """
+    fitted = dict(origin.model.head.named_buffers())
+    for path, module in model.head.named_modules():
+        if not isinstance(module, nn.modules.batchnorm._NormBase):
+            for name, buffer in module.named_buffers(recurse=False):
+                buffer.copy_(fitted[f"{path}.{name}" if path else name])
+    if hasattr(problem, "refit"):
+        problem.refit(model, origin.problem.split)

@@ -1,10 +1,11 @@
 """The folder of a run: its files, its lock, and how it is resumed."""
 
 import json
+import math
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from errno import EDQUOT, EIO, ENOSPC, ESTALE
 from pathlib import Path
 from typing import Any
@@ -15,40 +16,15 @@ from filelock import FileLock, Timeout
 from h2hgcn.datasets.registry import sha256_of
 from h2hgcn.errors import DamagedRunError, DataError, DataWarning, PlaceError
 from h2hgcn.files import atomic_write
-from h2hgcn.models import ENCODERS
 from h2hgcn.models.encoder import read_config
-from h2hgcn.options import default_options, plain_options
-from h2hgcn.tasks import TASKS
-from h2hgcn.training.settings import TrainingSettings
-
-
-def completed(config: dict[str, Any]) -> dict[str, Any]:
-    """A configuration with the options that it does not know yet, at their defaults, or at what was done without them
-    (``earlier`` of a task).
-    """
-    sections: dict[str, Callable[..., Any] | None] = {
-        "task": TASKS.get(_name(config, "task")),
-        "model": ENCODERS.get(_name(config, "model")),
-        "training": TrainingSettings,
-    }
-    filled = dict(config)
-    for section, target in sections.items():
-        if target is not None and isinstance(config.get(section), dict):
-            missing = default_options(target).keys() - config[section].keys()
-            defaults = plain_options(default_options(target)) | getattr(target, "earlier", {})
-            filled[section] = config[section] | {name: defaults[name] for name in sorted(missing)}
-    return filled
-
-
-def _name(config: dict[str, Any], section: str) -> str:
-    options = config.get(section)
-    return str(options.get("name")) if isinstance(options, dict) else ""
-
 
 # Raised when the meaning of a file changes.
 FORMAT = 1
 
 SETTINGS = ("data", "task", "model", "training", "seed")
+
+# Settings that the result does not depend on.
+_FREE = ("checkpoint_seconds", "workers")
 
 _KINDS = {"seed": int, **dict.fromkeys(("data", "task", "model", "training", "facts", "versions"), dict)}
 _RESULT_KINDS: dict[str, Any] = {
@@ -57,8 +33,6 @@ _RESULT_KINDS: dict[str, Any] = {
 }  # fmt: skip
 _RESTORE = "restore it, or train again"
 _ELSEWHERE = "choose another folder, or train again with --force (force=True)"
-# Settings that the result does not depend on.
-_FREE = ("checkpoint_seconds", "workers")
 
 
 class BusyFolderError(PlaceError):
@@ -84,6 +58,11 @@ class RunFolder:
         self.search = self.path / ".search"
         self.final = self.path / "final"
         self._lock = self.path / ".lock"
+        # what a run writes, except for the configuration; the result first, which says that the others are whole
+        self._files = (
+            self.result, *self.index, self.report, self.layout, self.embeddings, self.model, self.graph, self.metrics,
+            self.checkpoint,
+        )  # fmt: skip
         self._checksums: dict[str, str] = {}  # as the result has them
 
     @contextmanager
@@ -107,18 +86,100 @@ class RunFolder:
         finally:
             lock.release()
 
+    def _check_place(self) -> None:
+        """Refuses what is no run before anything is written there."""
+        self.check_links()
+        if self.path.exists() and not self.path.is_dir():
+            raise PlaceError(f"{self.path} is a file; choose a folder for the run")
+        if not self.path.exists() or self.config.exists():
+            return
+        others = sorted(item.name for item in self.path.iterdir() if not item.name.startswith("."))
+        if others:
+            raise PlaceError(f"{self.path} is not empty and not a run (it holds {others[0]}); choose another folder")
+
+    def check_links(self) -> None:
+        """Refuses links, through which a run would write outside of its folder."""
+        folders = (self.checkpoint.parent, self.tensorboard, self.search, self.final)
+        for place in (self._lock, self.config, *self._files, *folders):
+            if place.is_symlink():
+                raise PlaceError(
+                    f"{place} is a symbolic link, and a run writes only inside its own folder; replace the link by "
+                    "what it leads to, or choose another folder"
+                )
+
+    def check_there(self) -> None:
+        """Raises if somebody took the folder away; a file that is written would make another one in its place."""
+        if not self.config.exists():
+            raise OSError(ESTALE, "the run's folder was deleted or renamed while it was trained", str(self.path))
+
     def prepare(self, config: dict[str, Any], force: bool) -> dict[str, Any]:
         """Makes the folder this run's: a new one, or one where the same run was begun, with as many epochs or fewer.
         Returns the configuration, with the search that had chosen the settings of a run that gets more epochs.
         """
-        self._check_files()
-        self._remove_remains()
+        files = (self.config, *self._files)
+        for file in files:  # before anything is deleted
+            if file.is_dir():
+                raise PlaceError(f"{file} is a folder, where a run has a file; move it away, or choose another folder")
+        for file in files:  # what killed writers have left; under the lock there is no other one
+            for part in file.parent.glob(f".{file.name}.*.part"):
+                part.unlink()
         if self.config.exists() and not force:
             return self._continued(config)
         self._clear()
         self._write_config(config)
         shutil.rmtree(self.search, ignore_errors=True)  # its choice is in the configuration now
         return config
+
+    def _clear(self) -> None:
+        """Deletes what a run wrote, and nothing else. The configuration stays, so that a crash leaves a run."""
+        for file in (*self._files, *self.tensorboard.glob("events.out.tfevents.*")):
+            file.unlink(missing_ok=True)
+
+    def _continued(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The configuration of a run that is in the folder; raises if that is another run."""
+        there = self.read_config()
+        differing = difference(there, config)
+        if differing is None:
+            return config
+        name, old, new = differing
+        if name == "training.epochs" and new > old:
+            longer = there | {"training": there["training"] | {"epochs": new}}
+            if difference(longer, config) is None:
+                return self._lengthened(there, longer)
+        what = f"with other settings ({name} is {old} there and {new} now)"
+        if name == "data.fingerprint":
+            what = "of other data: edges, features, labels or weights are not the same"
+        raise DataError(f"{self.path} holds a run {what}; {_ELSEWHERE}")
+
+    def _lengthened(self, there: dict[str, Any], longer: dict[str, Any]) -> dict[str, Any]:
+        """Gives the run in the folder more epochs, after which it is unfinished; raises if it would not end as if it
+        had had them from the start.
+        """
+        training, result = there["training"], self.read_result()
+        done, every = max((row["epoch"] for row in self.read_history()), default=0), training["eval_every"]
+        why = None
+        if training["schedule"] == "cosine":
+            why = "its learning rates (training.schedule=cosine) depend on the number of epochs"
+        elif done == training["epochs"] and done % every:
+            why = f"its last epoch was validated out of turn (training.eval_every={every})"
+        elif result is not None and not self.checkpoint.exists():
+            why = f"{self.checkpoint} is not there"
+        if why is not None:
+            raise DataError(
+                f"{self.path} holds a run of {training['epochs']} epochs that cannot continue to "
+                f"{longer['training']['epochs']}: {why}; {_ELSEWHERE}"
+            )
+        if result is not None and result["stopped_early"]:
+            note = (
+                f"the run in {self.path} stopped early after epoch {result['epochs']} "
+                f"(training.patience={training['patience']}), so it is the same with more epochs"
+            )
+            warnings.warn(note, DataWarning, stacklevel=4)
+            return there
+        for file in (self.result, *self.index):  # before the configuration: a finished run is never of another length
+            file.unlink(missing_ok=True)
+        self._write_config(longer)
+        return longer
 
     def _write_config(self, config: dict[str, Any]) -> None:
         again = "finalize RUN --out FOLDER" if "final" in config else "train --config config.toml --out FOLDER"
@@ -128,7 +189,12 @@ class RunFolder:
 
     def read_config(self) -> dict[str, Any]:
         """The configuration, if it is of this version."""
-        config = self._toml()
+        if self.path.is_file():
+            raise DataError(f"{self.path} is a file; give the folder of a run")
+        try:
+            config = read_config(self.path)
+        except DataError as error:
+            raise DamagedRunError(f"{error}; {_RESTORE}" if self.config.exists() else str(error)) from None
         if not isinstance(config.get("format"), int):
             raise DamagedRunError(f"{self.config} is not that of a run, or damaged: it has no format; {_RESTORE}")
         if config["format"] != FORMAT:
@@ -137,20 +203,11 @@ class RunFolder:
                 "use the version that is named there, or train again"
             )
         for name, kind in _KINDS.items():
-            if name not in config:
-                raise DamagedRunError(f"{self.config} is damaged: it has no {name!r}; {_RESTORE}")
-            if not isinstance(config[name], kind):
+            if not isinstance(config.get(name), kind):
                 wanted = "a section" if kind is dict else "a whole number"
-                raise DamagedRunError(f"{self.config} is damaged: {name} is {config[name]!r}, not {wanted}; {_RESTORE}")
+                found = repr(config[name]) if name in config else "missing"
+                raise DamagedRunError(f"{self.config} is damaged: {name} is {found}, not {wanted}; {_RESTORE}")
         return config
-
-    def _toml(self) -> dict[str, Any]:
-        if self.path.is_file():
-            raise DataError(f"{self.path} is a file; give the folder of a run")
-        try:
-            return read_config(self.path)
-        except DataError as error:
-            raise DamagedRunError(f"{error}; {_RESTORE}" if self.config.exists() else str(error)) from None
 
     def read_result(self) -> dict[str, Any] | None:
         """Metrics and more of a run that is over; None if it is not."""
@@ -174,10 +231,19 @@ class RunFolder:
         """Whether a file is there and, as far as the result says, as it was written."""
         return file.exists() and self._checksums.get(file.name) in (None, sha256_of(file))
 
+    def made_anew(self, file: Path) -> str:
+        """The advice for a file that follows from the checkpoint."""
+        which = " and ".join(str(one) for one in dict.fromkeys((file, self.result)) if one.exists())
+        return f"delete {which} and run the same command again, which makes it again"
+
     def read_history(self, epochs: int | None = None) -> list[dict[str, Any]]:
         """One entry for each epoch, of the first ``epochs`` if they are given; a warning says if some are missing."""
-        lines = self.metrics.read_bytes().splitlines() if self.metrics.exists() else []
-        rows = [row for row in map(_row, lines) if row is not None and (epochs is None or row["epoch"] <= epochs)]
+        rows, last = [], math.inf if epochs is None else epochs
+        for line in self.metrics.read_bytes().splitlines() if self.metrics.exists() else ():
+            with suppress(ValueError, TypeError, LookupError, RecursionError):  # a damaged line
+                row = json.loads(line)
+                if row["epoch"] <= last:
+                    rows.append(row)
         if epochs is not None and len(rows) < epochs:
             missing = f"{epochs - len(rows)} of {epochs} epochs"
             words = f"{self.metrics} is damaged or missing: {missing} are left out of the curves, nothing else is lost"
@@ -188,114 +254,17 @@ class RunFolder:
         with atomic_write(self.metrics) as file:
             file.writelines(map(metrics_line, rows))
 
-    def made_anew(self, file: Path) -> str:
-        """The advice for a file that follows from the checkpoint."""
-        which = " and ".join(str(one) for one in dict.fromkeys((file, self.result)) if one.exists())
-        return f"delete {which} and run the same command again, which makes it again"
 
-    def check_there(self) -> None:
-        """Raises if somebody took the folder away; a file that is written would make another one in its place."""
-        if not self.config.exists():
-            raise OSError(ESTALE, "the run's folder was deleted or renamed while it was trained", str(self.path))
-
-    def _check_files(self) -> None:
-        """Refuses a folder where a run has a file, before anything is deleted."""
-        for file in (self.config, *self._files()):
-            if file.is_dir():
-                raise PlaceError(f"{file} is a folder, where a run has a file; move it away, or choose another folder")
-
-    def check_links(self) -> None:
-        """Refuses links, through which a run would write outside of its folder."""
-        folders = (self.checkpoint.parent, self.tensorboard, self.search, self.final)
-        for place in (self._lock, self.config, *self._files(), *folders):
-            if place.is_symlink():
-                raise PlaceError(
-                    f"{place} is a symbolic link, and a run writes only inside its own folder; replace the link by "
-                    "what it leads to, or choose another folder"
-                )
-
-    def _check_place(self) -> None:
-        """Refuses what is no run before anything is written there."""
-        self.check_links()
-        if self.path.exists() and not self.path.is_dir():
-            raise PlaceError(f"{self.path} is a file; choose a folder for the run")
-        if not self.path.exists() or self.config.exists():
-            return
-        others = sorted(item.name for item in self.path.iterdir() if not item.name.startswith("."))
-        if others:
-            raise PlaceError(f"{self.path} is not empty and not a run (it holds {others[0]}); choose another folder")
-
-    def _continued(self, config: dict[str, Any]) -> dict[str, Any]:
-        """The configuration of a run that is in the folder; raises if that is another run."""
-        there = self.read_config()
-        differing = difference(completed(there), completed(config))
-        if differing is None:
-            return config
-        name, old, new = differing
-        if name == "training.epochs" and new > old:
-            longer = there | {"training": there["training"] | {"epochs": new}}
-            if difference(completed(longer), completed(config)) is None:
-                return self._lengthened(there, longer)
-        what = f"with other settings ({name} is {old} there and {new} now)"
-        if name == "data.fingerprint":
-            what = "of other data: edges, features, labels or weights are not the same"
-        raise DataError(f"{self.path} holds a run {what}; {_ELSEWHERE}")
-
-    def _lengthened(self, there: dict[str, Any], longer: dict[str, Any]) -> dict[str, Any]:
-        """Gives the run in the folder more epochs, after which it counts as begun; raises if it would not end as if it
-        had had them from the start.
-        """
-        training, result = completed(there)["training"], self.read_result()
-        done, every = max((row["epoch"] for row in self.read_history()), default=0), training["eval_every"]
-        why = None
-        if training["schedule"] == "cosine":
-            why = "its learning rates (training.schedule=cosine) depend on the number of epochs"
-        elif done == training["epochs"] and done % every:
-            why = f"its last epoch was validated out of turn (training.eval_every={every})"
-        elif result is not None and not self.checkpoint.exists():
-            why = f"{self.checkpoint} is not there"
-        if why is not None:
-            raise DataError(
-                f"{self.path} holds a run of {training['epochs']} epochs that cannot continue to "
-                f"{longer['training']['epochs']}: {why}; {_ELSEWHERE}"
-            )
-        if result is not None and result["stopped_early"]:
-            warnings.warn(
-                f"the run in {self.path} stopped early after epoch {result['epochs']} "
-                f"(training.patience={training['patience']}), so it is the same with more epochs",
-                DataWarning,
-                stacklevel=4,
-            )
-            return there
-        for file in (self.result, *self.index):  # before the configuration: a finished run is never of another length
-            file.unlink(missing_ok=True)
-        self._write_config(longer)
-        return longer
-
-    def _files(self) -> tuple[Path, ...]:
-        """What a run writes, except for the configuration; the result first, which says that the others are whole."""
-        return (
-            self.result, *self.index, self.report, self.layout, self.embeddings, self.model, self.graph, self.metrics,
-            self.checkpoint,
-        )  # fmt: skip
-
-    def _clear(self) -> None:
-        """Deletes what a run wrote, and nothing else. The configuration stays, so that a crash leaves a run."""
-        for file in (*self._files(), *self.tensorboard.glob("events.out.tfevents.*")):
-            file.unlink(missing_ok=True)
-
-    def _remove_remains(self) -> None:
-        """Deletes what writers that were killed have left; under the lock no other one is at work."""
-        for file in (self.config, *self._files()):
-            for part in file.parent.glob(f".{file.name}.*.part"):
-                part.unlink()
+def metrics_line(row: dict[str, Any]) -> bytes:
+    """A line of ``metrics.jsonl``."""
+    return (json.dumps(row) + "\n").encode()
 
 
 def difference(
     there: dict[str, Any], given: dict[str, Any], sections: Iterable[str] = SETTINGS
 ) -> tuple[str, Any, Any] | None:
     """The first setting that differs, and its two values. Data that hold the same are the same, wherever they lie."""
-    if _fingerprint(there) == _fingerprint(given):
+    if there["data"].get("fingerprint") == given.get("data", {}).get("fingerprint"):
         there, given = there | {"data": {}}, given | {"data": {}}
     for section in sections:
         old, new = there.get(section), given.get(section)
@@ -316,30 +285,3 @@ def _check_result(result: Any) -> None:
     for name, kind in _RESULT_KINDS.items():
         if name not in result or not isinstance(result[name], kind):
             raise ValueError(f"{name!r} is missing or of another kind")
-    if "of_run" in result:  # a final fit has no metrics
-        return
-    kinds = [task.parts for task in TASKS.values()]
-    parts = next((parts for parts in kinds if not result["metrics"].keys().isdisjoint(parts)), kinds[0])
-    for part in parts:
-        metrics = result["metrics"].get(part)
-        if not isinstance(metrics, dict) or not isinstance(metrics.get(result["selection"]), int | float):
-            raise ValueError(f"it has no {part} {result['selection']}")
-
-
-def _fingerprint(config: dict[str, Any]) -> Any:
-    data = config.get("data")
-    return data.get("fingerprint") if isinstance(data, dict) else None
-
-
-def _row(line: bytes) -> dict[str, Any] | None:
-    """A line of ``metrics.jsonl``; None if it is damaged."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) and isinstance(row.get("epoch"), int) else None
-
-
-def metrics_line(row: dict[str, Any]) -> bytes:
-    """A line of ``metrics.jsonl``."""
-    return (json.dumps(row) + "\n").encode()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -16,7 +17,7 @@ from h2hgcn.datasets import task_features
 from h2hgcn.datasets.arrays import UNLABELLED, closest_id, integers_in, unknown_nodes
 from h2hgcn.datasets.edges import EdgeList, checked_weights
 from h2hgcn.datasets.loading import read_edges_from
-from h2hgcn.datasets.nodes import NodeValues, and_more, feature_tensor, features_of, read_features
+from h2hgcn.datasets.nodes import NodeValues, aligned, and_more, feature_tensor, features_of, read_features
 from h2hgcn.datasets.pairs import contains
 from h2hgcn.datasets.table_files import DELIMITED_SUFFIXES, TextFormat
 from h2hgcn.datasets.tables import Ids, shown
@@ -72,44 +73,6 @@ def extended_run(
     run: Run, edges: Any, features: Any, weights: Any, columns: tuple[str, str] | None, text: TextFormat
 ) -> ExtendedRun:
     """``Run.with_new``."""
-    _check_run(run)
-    if edges is None and features is None:
-        raise DataError("there is nothing new; give new edges, the features of new nodes, or both")
-    names, notes = NodeNames(run.data), list[str]()
-    of_edges = text
-    if text.header is None and columns is None and edges is not None:
-        of_edges = replace(text, header=_has_header(edges, names, text))
-    source = None if edges is None else _read_edges(run.data, edges, weights, columns, of_edges)
-    if source is not None:
-        source.ids = _as_own(source.ids, names, source.origin)
-        notes += source.notes
-    values = None
-    if features is not None or (source is not None and source.features is not None):
-        values = read_features(features, text=text) if source is None else features_of(source, features, text)
-    if values is not None:
-        _check_ids(values, names)
-        notes += values.notes
-    named = [part.ids for part in (source, values) if part is not None and part.ids is not None]
-    candidates = np.unique(np.concatenate(named))
-    new = candidates[names.known(candidates) < 0]
-    notes += _likely_typos(new, values, names)
-    data = Data(num_nodes=len(names.ids) + len(new))
-    data.node_ids = np.concatenate([names.ids, new])
-    for name in _KEPT:
-        if getattr(run.data, name, None) is not None:
-            data[name] = run.data[name]
-    _set_edges(data, run.data, source, notes)
-    _check_connected(run, data, source, names, notes)
-    _set_features(data, run, values, new, notes)
-    y = getattr(run.data, "y", None)
-    if y is not None and y.dim() == 1 and len(y) == len(names.ids):
-        data.y = torch.cat([y, y.new_full((len(new),), UNLABELLED)])
-    for note in notes:
-        warnings.warn(note, DataWarning, stacklevel=3)
-    return ExtendedRun(run, data, new)
-
-
-def _check_run(run: Run) -> None:
     if run.task.of_collections:
         raise DataError("this run is about graphs of a collection, which have no new nodes; predict the whole graph")
     if run.data is None:
@@ -117,18 +80,58 @@ def _check_run(run: Run) -> None:
     run.check_inductive()
     if getattr(run.task, "closure", False):
         raise DataError("this run has the closure of its hierarchy, which new edges change; train again with them")
+    if edges is None and features is None:
+        raise DataError("there is nothing new; give new edges, the features of new nodes, or both")
+    own, names, notes = run.data, NodeNames(run.data), list[str]()
+    source = None if edges is None else _read_edges(own, names, edges, weights, columns, text)
+    values = None
+    if source is not None:
+        notes += source.notes
+        values = features_of(source, features, text)
+    elif features is not None:
+        values = read_features(features, text=text)
+    if values is not None:
+        _check_ids(values, names)
+    named = [part.ids for part in (source, values) if part is not None and part.ids is not None]
+    candidates = np.unique(np.concatenate(named))
+    new = candidates[names.known(candidates) < 0]
+    # none, or for each new node its row of features
+    rows = np.full(len(new), -1) if values is None else aligned(values, new, "features", "error", notes)
+    if names.ids.dtype.kind == "U":  # a row of features shows that a new node is meant
+        for name in new[rows < 0][:_CHECKED_IDS]:
+            known = closest_id(name, names.ids)
+            if known is not None:
+                notes.append(f"{shown(name)} is taken for a new node; did you mean {shown(known)}?")
+    data = Data(num_nodes=len(names.ids) + len(new), node_ids=np.concatenate([names.ids, new]))
+    for name in _KEPT:
+        if getattr(own, name, None) is not None:
+            data[name] = own[name]
+    _set_edges(data, own, source, notes)
+    _check_connected(run, data, source, names, notes)
+    _set_features(data, run, values, rows, new, notes)
+    y = getattr(own, "y", None)
+    if y is not None and y.dim() == 1 and len(y) == len(names.ids):
+        data.y = torch.cat([y, y.new_full((len(new),), UNLABELLED)])
+    for note in notes:
+        warnings.warn(note, DataWarning, stacklevel=3)
+    return ExtendedRun(run, data, new)
 
 
-def _read_edges(own: Data, edges: Any, weights: Any, columns: Any, text: TextFormat) -> EdgeList:
-    """New edges, with weights if those of the run have some."""
+def _read_edges(
+    own: Data, names: NodeNames, edges: Any, weights: Any, columns: tuple[str, str] | None, text: TextFormat
+) -> EdgeList:
+    """New edges, with weights if those of the run have some, and with ids of the type that the run has."""
     weighted = getattr(own, "edge_weight", None) is not None
     if not weighted and weights not in (None, False):
         raise DataError("the edges of the run have no weights; leave those of new edges out")
+    if text.header is None and columns is None:
+        text = replace(text, header=_has_header(edges, names, text))
     source = read_edges_from(edges, weights if weighted else False, columns, text)
     if weighted and source.weights is None:
         raise DataError(
             f"{source.origin}: the edges of the run have weights; give new edges some, in a column 'weight'"
         )
+    source.ids = _as_own(source.ids, names, source.origin)
     return source
 
 
@@ -163,7 +166,7 @@ def _as_own(ids: Ids, names: NodeNames, origin: str) -> Ids:
 
 
 def _check_ids(values: NodeValues, names: NodeNames) -> None:
-    """Brings the ids of features to those of the run; they name new nodes, each once."""
+    """Brings the ids of features to those of the run; they name new nodes."""
     if values.ids is None:
         raise DataError(f"{values.origin} has no ids; name the new node of each row, as in a column 'id'")
     values.ids = _as_own(values.ids, names, values.origin)
@@ -174,38 +177,20 @@ def _check_ids(values: NodeValues, names: NodeNames) -> None:
             f"{values.where(row)}: {shown(values.ids[row])} is a node of the run, which has its features"
             f"{and_more(len(known))}; leave its row out, or give a new node another id"
         )
-    order = np.argsort(values.ids, kind="stable")
-    repeated = np.flatnonzero(values.ids[order][1:] == values.ids[order][:-1])
-    if len(repeated):
-        row = int(order[repeated[0] + 1])
-        raise DataError(f"{values.where(row)}: {shown(values.ids[row])} comes a second time; keep one row a node")
-
-
-def _likely_typos(new: Ids, values: NodeValues | None, names: NodeNames) -> list[str]:
-    """Notes on new ids that are much like one of the run, unless a row of features shows that a new node is meant."""
-    meant = () if values is None or values.ids is None else values.ids
-    doubtful = np.setdiff1d(new, meant)[:_CHECKED_IDS] if names.ids.dtype.kind == "U" else ()
-    similar = [(name, closest_id(name, names.ids)) for name in doubtful]
-    return [
-        f"{shown(name)} is taken for a new node; did you mean {shown(known)}?"
-        for name, known in similar
-        if known is not None
-    ]
 
 
 def _set_edges(data: Data, own: Data, source: EdgeList | None, notes: list[str]) -> None:
     """The edges of the run, and new ones after them."""
-    data.edge_index = own.edge_index
-    weight = getattr(own, "edge_weight", None)
+    data.edge_index, weight = own.edge_index, getattr(own, "edge_weight", None)
     if weight is not None:
         data.edge_weight = weight.reshape(-1)
     if source is None:
         return
-    count = int(data.num_nodes)
+    count, directed = int(data.num_nodes), getattr(own, "directed", False)
     weights = None if source.weights is None else checked_weights(source.weights, source.where)
     pairs = NodeNames(data).numbers(source.ids)[np.stack([source.source, source.target])]
     there = own.edge_index.numpy()
-    if not getattr(own, "directed", False):
+    if not directed:
         pairs, there = (np.stack([np.minimum(*ends), np.maximum(*ends)]) for ends in (pairs, there))
     keys, rows = np.unique(pairs[0] * count + pairs[1], return_index=True)
     is_loop = pairs[0, rows] == pairs[1, rows]
@@ -216,11 +201,10 @@ def _set_edges(data: Data, own: Data, source: EdgeList | None, notes: list[str])
             notes.append(f"{source.origin}: edges that {what} were left out: {int(left_out.sum())}")
     rows = rows[~is_loop & ~is_known]
     added = torch.from_numpy(pairs[:, rows])
-    if not getattr(own, "directed", False):
-        added = torch.cat([added, added.flip(0)], dim=1)
+    added = added if directed else torch.cat([added, added.flip(0)], dim=1)
     data.edge_index = torch.cat([own.edge_index, added], dim=1)
     if weights is not None:
-        more = torch.from_numpy(weights[rows]).repeat(added.shape[1] // max(len(rows), 1))
+        more = torch.from_numpy(weights[rows]).repeat(1 if directed else 2)
         data.edge_weight = torch.cat([data.edge_weight, more.to(data.edge_weight.dtype)])
 
 
@@ -228,36 +212,33 @@ def _check_connected(run: Run, data: Data, source: EdgeList | None, names: NodeN
     """Raises if nothing gives a new node its place: neither features nor a path to a node of the run."""
     by_features = run.places_by_features(data)
     if source is not None and (names.known(source.ids) < 0).all():
-        said = unknown_nodes(source.ids.tolist(), names.ids)
+        found = f"{source.origin}: no edge leads to a node of the run: {unknown_nodes(source.ids.tolist(), names.ids)}"
         if not by_features:
-            raise DataError(f"{source.origin}: no edge leads to a node of the run: {said}")
-        notes.append(f"{source.origin}: no edge leads to a node of the run: {said}")
+            raise DataError(found)
+        notes.append(found)
     if by_features:
         return
-    is_own = np.arange(data.num_nodes) < len(names.ids)
-    instead = (
-        ", or train with features" if getattr(run.data, "structural", False) else ": this run places nodes by links"
-    )
-    lost = np.flatnonzero(~reached_from(data.edge_index, is_own))
+    lost = np.flatnonzero(~reached_from(data.edge_index, np.arange(data.num_nodes) < len(names.ids)))
     if len(lost):
+        structural = getattr(run.data, "structural", False)
+        instead = ", or train with features" if structural else ": this run places nodes by links"
         raise DataError(
             f"node {shown(data.node_ids[lost[0]])} is new and no path leads from it to a node of the run"
             f"{and_more(len(lost))}, so nothing gives it a place; add its edges{instead}"
         )
 
 
-def _set_features(data: Data, run: Run, values: NodeValues | None, new: Ids, notes: list[str]) -> None:
+def _set_features(
+    data: Data, run: Run, values: NodeValues | None, rows: NDArray[np.int64], new: Ids, notes: list[str]
+) -> None:
+    """The features of the run's nodes, and those of new ones after them; structural ones are computed again."""
     own = run.data
-    width = own.x.shape[1]
     if getattr(own, "structural", False):
         if values is not None:
             raise DataError(f"{values.origin}: the run was trained without features; leave those of new nodes out")
-        data.x = torch.zeros(int(data.num_nodes), width)
+        data.x = torch.zeros(int(data.num_nodes), own.x.shape[1])
         data.x = task_features(data, run.task.name, data.edge_index)
         return
-    rows = np.full(len(new), -1)
-    if values is not None and values.ids is not None:
-        rows[np.searchsorted(new, values.ids)] = np.arange(len(values.ids))
     missing = np.flatnonzero(rows < 0)
     is_needed = run.places_by_features(data) or getattr(run.model.head, "features", None) is not None
     if len(missing) and is_needed and (values is None or not values.sparse):
@@ -266,7 +247,7 @@ def _set_features(data: Data, run: Run, values: NodeValues | None, new: Ids, not
             f"node {shown(new[missing[0]])} is new and has no features, which the model needs{and_more(len(missing))}; "
             f"give its row{'' if columns is None else f' with {listed(columns)}'} in --new-features (features=)"
         )
-    added = torch.zeros(len(new), width)
+    added = torch.zeros(len(new), own.x.shape[1])
     if values is not None:
         _check_columns(values, own, notes)
         if values.sparse:

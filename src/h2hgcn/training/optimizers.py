@@ -6,7 +6,6 @@ from typing import Any
 import geoopt
 import torch
 from torch import Tensor, nn
-from torch.nn import Parameter
 from torch.optim import Adam, Optimizer
 
 from h2hgcn.geometry import stiefel
@@ -15,13 +14,8 @@ from h2hgcn.layers.inputs import NodeVectors
 from h2hgcn.training.settings import TrainingSettings
 
 
-class StiefelSGD(Optimizer):
-    """``W ← qf(W - lr·P_W(∇L))`` with the orthogonal projection ``P`` and the QR retraction (Dai et al. 2021, Eq.
-    16-18). It has no state.
-    """
-
-    def __init__(self, params: Iterable[nn.Parameter], lr: float) -> None:
-        super().__init__(params, {"lr": lr})
+class _Stepper(Optimizer):
+    """What our optimizers share: ``step`` calls the closure, if there is one, and then ``update``."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -29,14 +23,29 @@ class StiefelSGD(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self.update()
+        return loss
+
+    def update(self) -> None:
+        raise NotImplementedError
+
+
+class StiefelSGD(_Stepper):
+    """``W ← qf(W - lr·P_W(∇L))`` with the orthogonal projection ``P`` and the QR retraction (Dai et al. 2021, Eq.
+    16-18). It has no state.
+    """
+
+    def __init__(self, params: Iterable[nn.Parameter], lr: float) -> None:
+        super().__init__(params, {"lr": lr})
+
+    def update(self) -> None:
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is not None:
                     weight.copy_(stiefel.descend(weight.detach(), weight.grad, group["lr"]))
-        return loss
 
 
-class RowAdam(Optimizer):
+class RowAdam(_Stepper):
     """Adam (Kingma and Ba 2015) on the rows that have a gradient, which is sparse: "lazy" Adam, as PyTorch's
     ``SparseAdam``, with weight decay, and in one pass over these rows on the CPU.
 
@@ -45,7 +54,7 @@ class RowAdam(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Parameter],
+        params: Iterable[nn.Parameter],
         lr: float = 0.01,
         weight_decay: float = 0.0,
         betas: tuple[float, float] = (0.9, 0.999),
@@ -53,19 +62,13 @@ class RowAdam(Optimizer):
     ) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "betas": betas, "eps": eps})
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def update(self) -> None:
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._update(parameter, parameter.grad.coalesce(), group)
-        return loss
+                    self._update_table(parameter, parameter.grad.coalesce(), group)
 
-    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+    def _update_table(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         state = self.state[parameter]
         if not state:
             state["step"] = torch.tensor(0.0)
@@ -75,13 +78,12 @@ class RowAdam(Optimizer):
         numbers = (
             group["lr"] / (1 - beta1**step), 1 / (1 - beta2**step), beta1, beta2, group["eps"], group["weight_decay"]
         )  # fmt: skip
-        rows, values = gradient.indices()[0], gradient.values()
-        table = (parameter, state["exp_avg"], state["exp_avg_sq"])
+        tensors = (gradient.indices()[0], gradient.values(), parameter, state["exp_avg"], state["exp_avg_sq"])
         if parameter.is_cpu:
-            arrays = (part.detach().numpy() for part in (rows, values, *table))
-            run_on_rows(_update_rows, tuple(values.shape), *arrays, *numbers)
+            arrays = (part.detach().numpy() for part in tensors)
+            run_on_rows(_update_rows, tuple(gradient.values().shape), *arrays, *numbers)
         else:
-            update_rows(rows, values, *table, *numbers)
+            update_rows(*tensors, *numbers)
 
 
 def update_rows(
@@ -110,7 +112,7 @@ def _update_rows(
             weight[row, j] -= lr * mean[row, j] / ((square[row, j] * correction) ** 0.5 + eps)
 
 
-class StiefelOptimizer(Optimizer):
+class StiefelOptimizer(_Stepper):
     """Optimizers that step as one: ``stiefel`` for parameters on the Stiefel manifold, ``other`` for those on manifolds
     of another kind, ``euclidean`` for all that are on none, ``by_row`` for tables with sparse gradients.
 
@@ -133,15 +135,9 @@ class StiefelOptimizer(Optimizer):
         self.param_groups = [group for part in parts for group in part.param_groups]
         self.parts = parts
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+    def update(self) -> None:
         for part in self.parts:
             part.step()
-        return loss
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         if hasattr(self, "parts"):
@@ -164,14 +160,10 @@ class StiefelOptimizer(Optimizer):
         for part, state in zip(self.parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
             if isinstance(part, geoopt.optim.RiemannianAdam):
-                _count_in_integers(part)
+                # loading makes its step counts float32, in which the bias correction differs in the last bit
+                for entries in part.state.values():
+                    entries["step"] = int(entries["step"])
         self.param_groups = [group for part in self.parts for group in part.param_groups]
-
-
-def _count_in_integers(optimizer: Optimizer) -> None:
-    """Loading turns geoopt's step counts into float32, in which the bias correction is not the same to the last bit."""
-    for state in optimizer.state.values():
-        state["step"] = int(state["step"])
 
 
 def build_optimizer(
@@ -196,65 +188,42 @@ def build_optimizer(
         raise ValueError(f"pass the module itself, not a {type(module).__name__}: its weights are told apart by kind")
     if stiefel_method not in ("rsgd", "radam"):
         raise ValueError(f"stiefel_method={stiefel_method!r} is not known; use one of ('rsgd', 'radam')")
-    flat, on_stiefel, elsewhere = _by_manifold(module, apart=stiefel_method == "rsgd")
-    parts = [part for part in module.modules() if isinstance(part, NodeVectors) and part.weight.requires_grad]
-    vectors = {part.weight: part.sparse_gradients for part in parts}
+    flat, vectors, by_row, on_stiefel, fixed, free = (list[Any]() for _ in range(6))
+    sparse = {part.weight: part.sparse_gradients for part in module.modules() if isinstance(part, NodeVectors)}
+    for parameter in module.parameters():
+        if not parameter.requires_grad:
+            continue
+        if parameter in sparse:
+            (by_row if sparse[parameter] else vectors).append(parameter)
+        elif not isinstance(parameter, geoopt.ManifoldParameter):
+            flat.append(parameter)
+        elif stiefel_method == "rsgd" and isinstance(parameter.manifold, geoopt.EuclideanStiefel):
+            on_stiefel.append(parameter)
+        else:
+            (fixed if isinstance(parameter.manifold, geoopt.Stiefel) else free).append(parameter)
     of_vectors: dict[str, Any] = {
         "lr": lr if vector_lr is None else vector_lr,
         "weight_decay": weight_decay if vector_weight_decay is None else vector_weight_decay,
     }
-    groups: list[dict[str, Any]] = [
-        {"params": [weight for weight in flat if weight not in vectors]},
-        {"params": [weight for weight, sparse in vectors.items() if not sparse], **of_vectors},
-    ]
-    groups = [group for group in groups if group["params"]]
-    by_row = [weight for weight, sparse in vectors.items() if sparse]
+    euclidean = _filled({"params": flat}, {"params": vectors, **of_vectors})
+    curved = _filled({"params": fixed, "weight_decay": 0.0}, {"params": free, "weight_decay": weight_decay})
+    # PyTorch's own choice is one operation after the other on the CPU, which takes three times as long
+    fused = all(parameter.is_cpu and parameter.is_floating_point() for parameter in (*flat, *vectors)) or None
     manifold_lr = lr if stiefel_lr is None else stiefel_lr
     riemannian = geoopt.optim.RiemannianSGD if stiefel_method == "rsgd" else geoopt.optim.RiemannianAdam
     return StiefelOptimizer(
-        Adam(groups, lr=lr, weight_decay=weight_decay, fused=_can_fuse(flat)) if groups else None,
+        Adam(euclidean, lr=lr, weight_decay=weight_decay, fused=fused) if euclidean else None,
         StiefelSGD(on_stiefel, manifold_lr) if on_stiefel else None,
-        riemannian(_manifold_groups(elsewhere, weight_decay), lr=manifold_lr) if elsewhere else None,
+        riemannian(curved, lr=manifold_lr) if curved else None,
         RowAdam(by_row, **of_vectors) if by_row else None,
     )
 
 
+def _filled(*groups: dict[str, Any]) -> list[dict[str, Any]]:
+    return [group for group in groups if group["params"]]
+
+
 def build_optimizer_of(module: nn.Module, settings: TrainingSettings) -> StiefelOptimizer:
     """``build_optimizer`` with the rates and decays of some settings."""
-    return build_optimizer(
-        module,
-        settings.lr,
-        settings.stiefel_lr,
-        settings.weight_decay,
-        settings.stiefel_method,
-        settings.vector_lr,
-        settings.vector_weight_decay,
-    )
-
-
-def _by_manifold(module: nn.Module, apart: bool) -> tuple[list[Any], list[Any], list[Any]]:
-    """The parameters to learn that lie on no manifold, on the Stiefel manifold if it is ``apart``, and on others."""
-    flat, on_stiefel, elsewhere = [], [], []
-    for parameter in module.parameters():
-        if not parameter.requires_grad:
-            continue
-        if not isinstance(parameter, geoopt.ManifoldParameter):
-            flat.append(parameter)
-        elif apart and isinstance(parameter.manifold, geoopt.EuclideanStiefel):
-            on_stiefel.append(parameter)
-        else:
-            elsewhere.append(parameter)
-    return flat, on_stiefel, elsewhere
-
-
-def _can_fuse(parameters: list[Any]) -> bool | None:
-    """PyTorch's own choice is one operation after the other on the CPU, which takes three times as long."""
-    return all(parameter.is_cpu and parameter.is_floating_point() for parameter in parameters) or None
-
-
-def _manifold_groups(parameters: list[geoopt.ManifoldParameter], weight_decay: float) -> list[dict[str, Any]]:
-    """Parameters by whether their norm can decay."""
-    fixed = [parameter for parameter in parameters if isinstance(parameter.manifold, geoopt.Stiefel)]
-    free = [parameter for parameter in parameters if not isinstance(parameter.manifold, geoopt.Stiefel)]
-    groups = [{"params": fixed, "weight_decay": 0.0}, {"params": free, "weight_decay": weight_decay}]
-    return [group for group in groups if group["params"]]
+    names = ("lr", "stiefel_lr", "weight_decay", "stiefel_method", "vector_lr", "vector_weight_decay")
+    return build_optimizer(module, **{name: getattr(settings, name) for name in names})

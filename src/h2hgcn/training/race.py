@@ -1,7 +1,7 @@
 """Successive halving: several settings are trained for some epochs each, then the better half of them for more."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,7 @@ from h2hgcn.files import atomic_write
 from h2hgcn.tasks.base import Task
 from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import EncoderFactory, build_model
-from h2hgcn.training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
-from h2hgcn.training.loop import is_over, train
+from h2hgcn.training.loop import TrainingState, load_checkpoint, save_checkpoint, train
 from h2hgcn.training.optimizers import build_optimizer_of
 from h2hgcn.training.settings import TrainingSettings, limited_threads, one_at_a_time
 
@@ -60,11 +59,14 @@ def race(
     data) is dropped. The result depends on the arguments alone, not on where a race was interrupted.
     """
     standings = {candidate.name: Standing(candidate.name) for candidate in candidates}
-    alive = [replace(candidate, settings=_scored_by(candidate.settings, rungs[0])) for candidate in candidates]
+    alive = []
+    for one in candidates:  # each gets a score on the first rung
+        settings = replace(one.settings, eval_every=min(one.settings.eval_every, rungs[0]))
+        alive.append(replace(one, settings=settings))
     for epochs in rungs:
         for candidate in alive:
             record = folder / f"{candidate.name}-{epochs}.json"
-            standing = _recorded(record)
+            standing = Standing(**json.loads(record.read_bytes())) if record.exists() else None
             if standing is None:
                 with one_at_a_time():
                     standing = _advance(candidate, data, seed, folder, epochs, on_epoch, should_stop)
@@ -79,20 +81,7 @@ def race(
     return _ranked(standings.values())
 
 
-def _recorded(record: Path) -> Standing | None:
-    """What was written down of a candidate, if that can be read."""
-    try:
-        return Standing(**json.loads(record.read_bytes()))
-    except (FileNotFoundError, ValueError, TypeError, RecursionError):
-        return None
-
-
-def _scored_by(settings: TrainingSettings, epochs: int) -> TrainingSettings:
-    """The settings, with a validation score after ``epochs`` at the latest."""
-    return replace(settings, eval_every=min(settings.eval_every, epochs))
-
-
-def _ranked(standings: Any) -> list[Standing]:
+def _ranked(standings: Iterable[Standing]) -> list[Standing]:
     """By epochs, then by score, those that failed last; ``sorted`` keeps the order of ties."""
     return sorted(standings, key=lambda s: (s.failed is not None, -s.epochs, -(s.score or 0.0)))
 
@@ -106,25 +95,23 @@ def _advance(
     on_epoch: Callable[[str], None],
     should_stop: Callable[[], bool],
 ) -> Standing | None:
-    """Trains a candidate up to a number of epochs, from its checkpoint if there is one."""
+    """Trains a candidate up to a number of epochs, from its checkpoint if there is one; None if it was stopped."""
     checkpoint = folder / f"{candidate.name}.safetensors"
-    settings, state = candidate.settings, TrainingState()
+    settings, state, stopped = candidate.settings, TrainingState(), False
+
+    def stop() -> bool:
+        nonlocal stopped
+        stopped = should_stop()
+        return stopped or state.epoch >= epochs
+
     try:
         problem = candidate.task.bind(data)
         model = build_model(candidate.model, problem, settings, seed)
         with limited_threads(settings.threads, problem.num_nodes * model.dim):
-            plan = plan_batches(settings, problem, model.encoder, model.dim)
-            plan.arrange(problem, model.encoder)
+            plan_batches(settings, problem, model.encoder, model.dim).arrange(problem, model.encoder)
             optimizer = build_optimizer_of(model, settings)
             if checkpoint.exists():
                 state = load_checkpoint(checkpoint, model, optimizer)
-            stopped = False
-
-            def stop() -> bool:
-                nonlocal stopped
-                stopped = should_stop()
-                return stopped or state.epoch >= epochs
-
             train(problem, model, optimizer, settings, seed, state, lambda report: on_epoch(candidate.name), stop)
             save_checkpoint(checkpoint, state, model, optimizer)
     except DamagedRunError:
@@ -133,6 +120,6 @@ def _advance(
     except FAILURES as error:
         kind = next(kind.__name__ for kind in FAILURES if isinstance(error, kind))
         return Standing(candidate.name, state.epoch, failed=(str(error) or kind).splitlines()[0], error=kind)
-    if stopped and state.epoch < epochs and not is_over(state, settings):
+    if stopped and state.epoch < epochs and not state.is_over(settings):
         return None
     return Standing(candidate.name, epochs, state.best.get(problem.selection_metric))

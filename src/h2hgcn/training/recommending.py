@@ -1,11 +1,11 @@
-"""The likeliest missing links of many nodes of a run, or of its whole graph, and the index beside it."""
+"""The likeliest missing links of nodes of a run, or of its whole graph, and the index beside it."""
 
 import hashlib
 import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from h2hgcn.datasets.pairs import PairSpace, distinct_pairs
 from h2hgcn.embeddings.nearest import (
     POPULAR,
+    Direction,
     ExactSearch,
     FaissSearch,
     ScoredSearch,
@@ -25,6 +26,7 @@ from h2hgcn.embeddings.nearest import (
     identity_of,
     load_faiss,
     measured_recall,
+    recommend_links,
     recommend_many,
     vectors_of,
 )
@@ -32,11 +34,15 @@ from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import atomic_write
 from h2hgcn.layers.spaces import check_space
 from h2hgcn.tasks.neighborhoods import HUB
-from h2hgcn.tasks.top_links import BestPairs, LinkScores, LinkSearch, best_pairs, highest
+from h2hgcn.tasks.top_links import BestPairs, LinkScores, best_pairs, highest
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.folder import RunFolder
 from h2hgcn.training.names import NodeNames
-from h2hgcn.training.run import Run
+
+if TYPE_CHECKING:
+    import pandas
+
+    from h2hgcn.training.run import Run
 
 # Nodes from which on an index is the default, and up to which exact search takes the place of one that misses much.
 LARGE, _MOST_EXACT = 50_000, 200_000
@@ -56,8 +62,68 @@ Progress = Callable[[int, int], None]
 Say = Callable[[str], None]
 
 
+class Recommendation(NamedTuple):
+    """A node that may be linked, by its id; the probability is None where no decoder of links was trained."""
+
+    node: Any
+    probability: float | None
+    distance: float
+
+
+class RecommendedLinks(list[Recommendation]):
+    """The likeliest missing links of one node after the other; ``nodes`` and ``ranks`` say whose each is, and its
+    place among them.
+    """
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self._columns = _lists(columns)
+        self.nodes, self.ranks = self._columns["node"], self._columns["rank"]
+        super().__init__(map(Recommendation, *(self._columns[name] for name in ("other", "probability", "distance"))))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The columns ``node``, ``rank``, ``other``, ``distance`` and ``probability``, as ``h2hgcn recommend`` has."""
+        return import_pandas().DataFrame(self._columns)
+
+
+class TopLink(NamedTuple):
+    """A missing link of a graph, by the ids of its nodes; the probability is None where no decoder was trained."""
+
+    source: Any
+    target: Any
+    probability: float | None
+    distance: float
+
+
+class TopLinks(list[TopLink]):
+    """The likeliest missing links of a graph, the likeliest first."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self._columns = _lists(columns)
+        super().__init__(map(TopLink, *(self._columns[name] for name in TopLink._fields)))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The columns ``rank``, ``source``, ``target``, ``distance`` and ``probability``, as ``h2hgcn recommend --top``
+        has.
+        """
+        return import_pandas().DataFrame(self._columns)
+
+
+def _lists(columns: dict[str, Any]) -> dict[str, list[Any]]:
+    """Columns as lists, with a ``probability`` in any case."""
+    found = {name: column.tolist() for name, column in columns.items()}
+    return found | {"probability": found.get("probability", [None] * len(found["rank"]))}
+
+
+def import_pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise DataError("to_pandas() needs pandas; install it with: pip install pandas") from None
+    return pandas
+
+
 def recommend_links_of(
-    run: Run,
+    run: "Run",
     nodes: Any = None,
     k: int = 10,
     index: str | None = None,
@@ -66,33 +132,66 @@ def recommend_links_of(
     say: Say = lambda words: None,
 ) -> dict[str, Any]:
     """Columns ``node``, ``rank``, ``other``, ``distance`` and, if the run has a link decoder, ``probability``: the
-    ``k`` likeliest missing links of nodes named by id, or of all. A node with fewer has fewer rows, which a
-    ``DataWarning`` says.
+    ``k`` likeliest missing links of a node or of several, named by id, or of all. A node with fewer has fewer rows,
+    which a ``DataWarning`` says.
 
     ``index`` is ``"exact"``, or ``"hnsw"`` or ``"ivf"`` of FAISS, which is kept in the run's folder; None takes HNSW
-    for large graphs. ``direction`` is as in ``Run.recommend``. ``say`` is told of an index that is built, of its
-    recall, and of what is done if that is low.
+    for large graphs. The links of a single id are exact in any case. ``direction`` is as in ``Run.recommend``. ``say``
+    is told of an index that is built, of its recall, and of what is done if that is low.
     """
-    _check_graph(run)
-    names = NodeNames(run.data)
+    names, space = _checked_names(run), coordinates_of(run.model.encoder)
     numbers = np.arange(len(names.ids)) if nodes is None else names.numbers(nodes).reshape(-1)
-    vectors, options = _vectors(run), _options(run, direction)
-    edges, way = run.links.numpy(), options["direction"]
-    search = _search(run, vectors, _kind(index, len(names.ids)), edges, options, say)
-    found = recommend_many(vectors, edges, numbers, k, search, **options, progress=progress)
-    there = found.others >= 0
-    _warn_of_fewer(names.ids[numbers], there.sum(1), k)
-    sources, others = np.repeat(numbers, there.sum(1)), found.others[there]
+    (way, rank), edges = run.link_order(direction), run.links.numpy()
+    if nodes is not None and not np.ndim(nodes):
+        found = recommend_links(
+            run.embeddings.numpy(), edges, int(numbers[0]), k, space=space, name=names.ids[numbers[0]].item(),
+            direction=way, rank=rank,
+        )  # fmt: skip
+        counts, others, distances = np.array([len(found.nodes)]), found.nodes, found.distances
+        ranks = np.arange(1, len(others) + 1)
+    else:
+        vectors = vectors_of(run.embeddings.numpy(), space)
+        options: dict[str, Any] = {"euclidean": space == "euclidean", "direction": way, "rank": rank}
+        search = _search(run, vectors, _kind(index, len(names.ids)), options, say)
+        many = recommend_many(vectors, edges, numbers, k, search, **options, progress=progress)
+        there = many.others >= 0
+        counts, others, distances = there.sum(1), many.others[there], many.distances[there]
+        ranks = 1 + there.nonzero()[1]
+    _warn_of_fewer(names.ids[numbers], counts, k)
+    sources = np.repeat(numbers, counts)
     columns = {
-        "node": names.ids[sources], "rank": 1 + there.nonzero()[1], "other": names.ids[others],
-        "distance": found.distances[there] * run.model.scale,
+        "node": names.ids[sources], "rank": ranks, "other": names.ids[others], "distance": distances * run.model.scale
     }  # fmt: skip
     probabilities = run.link_probabilities(as_links(np.stack([sources, others], axis=1), way))
     return columns if probabilities is None else columns | {"probability": probabilities}
 
 
+def _checked_names(run: "Run") -> NodeNames:
+    """The ids of a run's nodes; raises if it has no one graph to recommend links of."""
+    if run.task.of_collections:
+        raise DataError("links can be recommended within one graph, not among the graphs of a collection")
+    if run.data is None:
+        raise DataError("the run does not hold its graph; run its command again, which writes it again")
+    return NodeNames(run.data)
+
+
+def _kind(index: str | None, num_nodes: int) -> str:
+    return index or ("exact" if num_nodes < LARGE else "hnsw")
+
+
+def _warn_of_fewer(ids: NDArray[Any], counts: NDArray[np.int64], k: int) -> None:
+    fewer = np.flatnonzero(counts < k)
+    if not counts.any():
+        raise DataError(f"node {ids[0]} is linked to all other nodes; there is no link to recommend")
+    if len(fewer):
+        first = fewer[counts[fewer].argmin()]
+        more = f"; {len(fewer) - 1:,} more nodes have fewer than {k:,}" if len(fewer) > 1 else ""
+        note = f"node {ids[first]} has {counts[first]:,} missing links of the {k:,} asked for{more}"
+        warnings.warn(note, DataWarning, stacklevel=3)
+
+
 def top_links_of(
-    run: Run,
+    run: "Run",
     k: int = 100,
     index: str | None = None,
     progress: Progress = lambda done, total: None,
@@ -102,9 +201,8 @@ def top_links_of(
     ``k`` likeliest missing links of the whole graph, each pair once, or each direction of it if the decoder is
     directed. Where there are fewer, all, which a ``DataWarning`` says. ``index`` and ``say`` are as above.
     """
-    _check_graph(run)
+    names = _checked_names(run)
     check_count(k)
-    names = NodeNames(run.data)
     decoder, points, num_nodes = run.link_decoder, run.embeddings, len(names.ids)
     space = PairSpace(num_nodes, decoder is not None and decoder.directed)
     known = distinct_pairs(space, run.links.T.numpy())
@@ -114,7 +212,7 @@ def top_links_of(
     if left < k:
         warnings.warn(f"{k:,} links were asked for; {left:,} are left, and these are all", DataWarning, stacklevel=2)
     count, kind, rank = k, _kind(index, num_nodes), run.link_order()[1]
-    nearest = None if kind == "exact" else _nearest(run, kind, say)
+    nearest = None if kind == "exact" else _nearest(run, kind, rank, say)
     # by an index, pairs that share neighbors are looked at even where sharing adds nothing
     graph, zeros = None if nearest is None else run.neighborhoods, np.zeros(num_nodes)
     encoder_space = check_space(run.model.encoder.space)  # type: ignore[arg-type]
@@ -176,49 +274,24 @@ def _add_near(best: BestPairs, scores: LinkScores, nearest: FaissSearch, space: 
             return
 
 
-def _check_graph(run: Run) -> None:
-    if run.task.of_collections:
-        raise DataError("links can be recommended within one graph, not among the graphs of a collection")
-    if run.data is None:
-        raise DataError("the run does not hold its graph; run its command again, which writes it again")
+def _decoded(run: "Run", vectors: Vectors, way: Direction | None, rank: Any) -> tuple[Vectors, Search, Any]:
+    """The points as a search by an index wants them, the exact search, and what the decoder prefers; that is None if it
+    goes by distance.
+    """
+    if rank is None:
+        return vectors, ExactSearch(vectors), None
+    assert run.link_decoder is not None
+    space, points = coordinates_of(run.model.encoder), run.embeddings.to(run.device)
+    links = run.link_decoder.as_search(lambda: run.neighborhoods, points, way == "in", run.model.distance_scale)
+    queries = vectors_of(links.queries.cpu().numpy(), space)
+    exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, space == "euclidean", links.of_rows)
+    return vectors._replace(queries=queries.queries), exact, links
 
 
-def _kind(index: str | None, num_nodes: int) -> str:
-    return index or ("exact" if num_nodes < LARGE else "hnsw")
-
-
-def _vectors(run: Run) -> Vectors:
-    return vectors_of(run.embeddings.numpy(), coordinates_of(run.model.encoder))
-
-
-def _options(run: Run, direction: str | None) -> dict[str, Any]:
-    """Of ``recommend_many``."""
-    way, rank = run.link_order(direction)
-    return {"euclidean": coordinates_of(run.model.encoder) == "euclidean", "direction": way, "rank": rank}
-
-
-def _warn_of_fewer(ids: NDArray[Any], counts: NDArray[np.int64], k: int) -> None:
-    fewer = np.flatnonzero(counts < k)
-    if not counts.any():
-        raise DataError(f"node {ids[0]} is linked to all other nodes; there is no link to recommend")
-    if len(fewer):
-        first = fewer[counts[fewer].argmin()]
-        more = f"; {len(fewer) - 1:,} more nodes have fewer than {k:,}" if len(fewer) > 1 else ""
-        warnings.warn(
-            f"node {ids[first]} has {counts[first]:,} missing links of the {k:,} asked for{more}",
-            DataWarning,
-            stacklevel=3,
-        )
-
-
-def _search(run: Run, vectors: Vectors, kind: str, edges: Any, options: dict[str, Any], say: Say) -> Search:
+def _search(run: "Run", vectors: Vectors, kind: str, options: dict[str, Any], say: Say) -> Search:
     """The search by distance, or if ``options`` have a ``rank`` the one that finds what it puts first."""
-    exact: Search = ExactSearch(vectors)
-    links = _links(run, options)
-    if links is not None:
-        queries = vectors_of(links.queries.cpu().numpy(), coordinates_of(run.model.encoder))
-        exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, options["euclidean"], links.of_rows)
-        vectors = vectors._replace(queries=queries.queries)
+    way = options["direction"]
+    vectors, exact, links = _decoded(run, vectors, way, options["rank"])
     if kind == "exact":
         return exact
     index = _Index(run, kind, vectors)
@@ -227,19 +300,16 @@ def _search(run: Run, vectors: Vectors, kind: str, edges: Any, options: dict[str
         search = WidenedSearch(index.search, links.terms.numpy(), links.two_hops)
 
     def recall() -> float:
-        return measured_recall(vectors, edges, search, _K_OF_RECALL, exact=exact, **options)
+        return measured_recall(vectors, run.links.numpy(), search, _K_OF_RECALL, exact=exact, **options)
 
-    about = index.about if options["direction"] is None else index.about.setdefault(options["direction"], {})
+    about = index.about if way is None else index.about.setdefault(way, {})
     return search if index.finds_enough(recall, about, say) else exact
 
 
-def _nearest(run: Run, kind: str, say: Say) -> FaissSearch | None:
+def _nearest(run: "Run", kind: str, rank: Any, say: Say) -> FaissSearch | None:
     """The index of a run that finds the nearest points; None if exact search takes its place."""
-    vectors, options = _vectors(run), _options(run, None)
-    links = _links(run, options)
-    if links is not None:
-        queries = vectors_of(links.queries.cpu().numpy(), coordinates_of(run.model.encoder))
-        vectors = vectors._replace(queries=queries.queries)
+    vectors = vectors_of(run.embeddings.numpy(), coordinates_of(run.model.encoder))
+    vectors, _, links = _decoded(run, vectors, run.link_order()[0], rank)
     index = _Index(run, kind, vectors)
 
     def recall() -> float:
@@ -251,28 +321,20 @@ def _nearest(run: Run, kind: str, say: Say) -> FaissSearch | None:
     return index.search if index.finds_enough(recall, about, say) else None
 
 
-def _links(run: Run, options: dict[str, Any]) -> LinkSearch | None:
-    """What the decoder prefers, if it does not go by distance."""
-    if options["rank"] is None:
-        return None
-    assert run.link_decoder is not None
-    incoming, points = options["direction"] == "in", run.embeddings.to(run.device)
-    return run.link_decoder.as_search(lambda: run.neighborhoods, points, incoming, run.model.distance_scale)
-
-
 class _Index:
     """An index of FAISS, which is built if the folder of the run has none, and what is known about it."""
 
-    def __init__(self, run: Run, kind: str, vectors: Vectors) -> None:
+    def __init__(self, run: "Run", kind: str, vectors: Vectors) -> None:
         self._folder = None if run.folder is None else Path(run.folder)
         kept = None if self._folder is None else _load(self._folder, kind, vectors)
         self._is_new = kept is None
+        self.search: FaissSearch
+        self.about: dict[str, Any]
         if kept is None:
             built = build_search(vectors, kind)
             assert isinstance(built, FaissSearch)
             kept = built, {"kind": kind, "points": identity_of(vectors), "k": _K_OF_RECALL}
-        self.search: FaissSearch = kept[0]
-        self.about: dict[str, Any] = kept[1]
+        self.search, self.about = kept
 
     def finds_enough(self, measured: Callable[[], float], about: dict[str, Any], say: Say) -> bool:
         """Whether an index may be used, by its recall, which is kept in ``about``. One that misses too much is searched
@@ -290,7 +352,8 @@ class _Index:
             recall = measured()
             words += f", {recall:.4f} if searched wider"
         about |= {"recall": recall, "width": self.search.width}
-        self._save()
+        if self._folder is not None:
+            self._save(self._folder)
         instead = recall < _ENOUGH and count <= _MOST_EXACT
         if instead:
             words += "; search is exact instead"
@@ -299,17 +362,15 @@ class _Index:
         say(words)
         return not instead
 
-    def _save(self) -> None:
-        if self._folder is None:
-            return
-        RunFolder(self._folder).check_links()
+    def _save(self, folder: Path) -> None:
+        RunFolder(folder).check_links()
         if self._is_new:
             data = load_faiss().serialize_index(self.search.index).tobytes()
             self.about["index"] = hashlib.sha256(data).hexdigest()
-            with atomic_write(self._folder / "index.faiss") as file:
+            with atomic_write(folder / "index.faiss") as file:
                 file.write(data)
             self._is_new = False
-        with atomic_write(self._folder / "index.json") as file:
+        with atomic_write(folder / "index.json") as file:
             file.write((json.dumps(self.about, indent=2) + "\n").encode())
 
 

@@ -24,7 +24,7 @@ _SAMPLED_PAIRS = 2000
 # An AUC this close to 0.5 is chance, even where there are enough pairs to measure a difference.
 _CHANCE_MARGIN = 0.02
 
-# Precisions that differ by less are within noise.
+# Precisions that differ by fewer standard errors are within noise.
 _STANDARD_ERRORS = 2
 
 # Probabilities of classes that are off by more than this on average are worth a warning.
@@ -36,6 +36,9 @@ _LARGEST_SHARE = 0.4
 # Unanswerable test links above this fraction are worth a warning.
 _MANY_UNANSWERABLE = 0.1
 
+# Fewer sampled non-links than this among the likeliest pairs say little about how often those are links.
+_FEWEST_AT_TOP = 20
+
 # Warnings with one of these phrases also matter to people who only use the predictions.
 _UNRELIABLE = "do not rely on its predictions"
 _TOP = "ranks the top better"
@@ -43,10 +46,7 @@ _TOP_IS_WEAK = "do not act on"
 _UNCALIBRATED = "probabilities are not calibrated"
 _ROUGH_TOP = "probabilities of the likeliest pairs are rough"
 
-# Fewer sampled non-links than this among the likeliest pairs say little about how often those are links.
-_FEWEST_AT_TOP = 20
-
-_PARTS = (("val", "validation"), ("test", "test"))
+_PARTS = {"val": "validation", "test": "test"}
 
 
 def warnings_about(run: "Run") -> list[str]:
@@ -54,14 +54,7 @@ def warnings_about(run: "Run") -> list[str]:
     result = run.result
     if not result["metrics"]:  # nothing was held out to measure anything on
         return [*_collapse(run), *getattr(run.problem, "notes", ())]
-    found = [
-        *_better_baseline(result, run.problem),
-        *_better_top(result),
-        *_collapse(run),
-        *_chance(result, run.problem),
-        *_missing_classes(run),
-    ]
-    found += [*_unanswerable(run), *_uncalibrated(run), *_small_parts(run.problem)]
+    found = [text for check in _CHECKS for text in check(run)]
     if result["best_epoch"] == 1 and result["epochs"] > 1:
         found.append("the first epoch was the best on validation data, so the model has hardly learned")
     return [*found, *getattr(run.problem, "notes", ())]
@@ -73,8 +66,8 @@ def serious_warnings(result: dict[str, Any]) -> list[str]:
     return [warning for warning in result.get("doubts", ()) if any(phrase in warning for phrase in phrases)]
 
 
-def _better_baseline(result: dict[str, Any], problem: Any) -> Iterator[str]:
-    selection = result["selection"]
+def _better_baseline(run: "Run") -> Iterator[str]:
+    result, problem, selection = run.result, run.problem, run.result["selection"]
     test = list(result["metrics"].values())[-1][selection]
     name, best = max((result["trivial"] or {}).items(), key=lambda item: item[1], default=("", -math.inf))
     if best <= test:
@@ -87,31 +80,23 @@ def _better_baseline(result: dict[str, Any], problem: Any) -> Iterator[str]:
         yield f"{found}: {_UNRELIABLE}; try other features or settings"
 
 
-def _better_top(result: dict[str, Any]) -> Iterator[str]:
+def _better_top(run: "Run") -> Iterator[str]:
     """A baseline whose likeliest pairs hold more test links than the model's."""
-    test = list(result["metrics"].values())[-1]
+    test = list(run.result["metrics"].values())[-1]
     metric = next((name for name in test if name.startswith("precision@")), None)
-    found = {name: values[metric] for name, values in result.get("baselines", {}).items() if metric in values}
-    if metric is not None and test[metric] == 0:
-        count = metric.partition("@")[2]
-        yield f"none of the {count} likeliest pairs is a test link: {_TOP_IS_WEAK} recommend --top"
-    if metric is None or not found:
+    if metric is None:
         return
-    name, best = max(found.items(), key=lambda item: item[1])
     count, own = int(metric.partition("@")[2]), test[metric]
+    if own == 0:
+        yield f"none of the {count} likeliest pairs is a test link: {_TOP_IS_WEAK} recommend --top"
+    found = [(values[metric], name) for name, values in run.result.get("baselines", {}).items() if metric in values]
+    best, name = max(found, key=lambda item: item[0], default=(own, ""))
     if best <= own:
         return
     noise = _STANDARD_ERRORS * math.sqrt((best * (1 - best) + own * (1 - own)) / count)
     advice = "within noise" if best - own <= noise else "compare both before you act on recommend --top"
-    yield (
-        f"{name} {_TOP}: of its {count} likeliest pairs {_whole(best * count)} are test links, of the model's "
-        f"{_whole(own * count)}; {advice}"
-    )
-
-
-def _whole(number: float) -> str:
-    """A count, which ties may have made a mean."""
-    return f"{round(number, 1):g}"
+    theirs, ours = (f"{round(share * count, 1):g}" for share in (best, own))  # ties may have made a mean
+    yield f"{name} {_TOP}: of its {count} likeliest pairs {theirs} are test links, of the model's {ours}; {advice}"
 
 
 def _collapse(run: "Run") -> Iterator[str]:
@@ -134,12 +119,14 @@ def point_spread(points: Tensor, model: Any) -> float:
     return model.scale * float(squares.clamp_min(0).sqrt().quantile(0.95))
 
 
-def _chance(result: dict[str, Any], problem: Any) -> Iterator[str]:
-    if result["selection"] != "auc":
+def _chance(run: "Run") -> Iterator[str]:
+    if run.result["selection"] != "auc":
         return
-    scores = {part: result["metrics"][part]["auc"] for part, _ in _PARTS}
-    texts = {part: f"a {name} auc of {scores[part]:.4f}" for part, name in _PARTS}
-    if all(abs(score - 0.5) <= _chance_margin(problem, part) for part, score in scores.items()):
+    scores = {part: run.result["metrics"][part]["auc"] for part in _PARTS}
+    texts = {part: f"a {name} auc of {scores[part]:.4f}" for part, name in _PARTS.items()}
+    # two standard errors of the AUC of random scores, for as many negatives as links
+    errors = {part: 2 / math.sqrt(6 * len(getattr(run.problem.split, part))) for part in _PARTS}
+    if all(abs(score - 0.5) <= max(_CHANCE_MARGIN, errors[part]) for part, score in scores.items()):
         advice = "try another lr, a lower training.weight_decay or other features"
         yield f"{' and '.join(texts.values())} are no better than chance: {_UNRELIABLE}; {advice}"
         return
@@ -148,32 +135,23 @@ def _chance(result: dict[str, Any], problem: Any) -> Iterator[str]:
         yield f"{' and '.join(below)} {'are' if len(below) > 1 else 'is'} below chance: {_UNRELIABLE}"
 
 
-def _chance_margin(problem: Any, part: str) -> float:
-    """Two standard errors of the AUC of random scores, for as many negatives as links."""
-    return max(_CHANCE_MARGIN, 2 / math.sqrt(6 * len(getattr(problem.split, part))))
-
-
 def _missing_classes(run: "Run") -> Iterator[str]:
     if run.problem.num_classes is None:
         return
     truth, predicted = run.problem.classes(run.model, "test")  # type: ignore[attr-defined]
-    items = run.task.items
-    names: list[str] = run.config["facts"]["classes"]
+    names, items = run.config["facts"]["classes"], run.task.items
+    weights = "task.class_weights=true, " if getattr(run.task, "class_weights", True) is False else ""
+    advice = f"try {weights}a higher lr or a lower training.weight_decay"
     if len(np.unique(truth)) > 1 and len(np.unique(predicted)) == 1:
-        yield f"all test {items} get the class {names[predicted[0]]!r}: {_UNRELIABLE}; {_class_advice(run)}"
+        yield f"all test {items} get the class {names[predicted[0]]!r}: {_UNRELIABLE}; {advice}"
         return
     counts = np.bincount(truth, minlength=len(names))
     missing = np.setdiff1d(truth, predicted).tolist()
     if missing:
         listed = ", ".join(f"{names[k]!r} ({counts[k]} of {len(truth)} test {items})" for k in missing[:3])
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        word = "classes" if len(missing) > 1 else "class"
-        yield f"the {word} {listed}{more} {'are' if len(missing) > 1 else 'is'} never predicted; {_class_advice(run)}"
-
-
-def _class_advice(run: "Run") -> str:
-    weights = "task.class_weights=true, " if getattr(run.task, "class_weights", True) is False else ""
-    return f"try {weights}a higher lr or a lower training.weight_decay"
+        what, verb = ("classes", "are") if len(missing) > 1 else ("class", "is")
+        yield f"the {what} {listed}{more} {verb} never predicted; {advice}"
 
 
 def _unanswerable(run: "Run") -> Iterator[str]:
@@ -199,22 +177,23 @@ def _uncalibrated(run: "Run") -> Iterator[str]:
         yield f"probabilities of classes are off by {error:.2f} on average in the test part (ece)"
     if not getattr(run.task, "calibrate", False) or run.model.head.calibrated:
         return
-    count, items = len(run.problem.split.val), run.task.items
-    share = (
-        math.ceil(100 * FEWEST / sum(len(getattr(run.problem.split, part)) for part in ("train", "val", "test"))) / 100
-    )
+    split, items = run.problem.split, run.task.items
+    share = math.ceil(100 * FEWEST / sum(len(part) for part in (split.train, split.val, split.test))) / 100
     can_have_more = hasattr(run.task, "val") and share <= _LARGEST_SHARE
     more = f"; use more with --set task.val={share:g}" if can_have_more else ""
-    yield f"{_UNCALIBRATED}: that takes {FEWEST} validation {items}, and there {_are(count)}{more}"
+    there = "there is 1" if len(split.val) == 1 else f"there are {len(split.val)}"
+    yield f"{_UNCALIBRATED}: that takes {FEWEST} validation {items}, and {there}{more}"
 
 
-def _are(count: int) -> str:
-    return "is 1" if count == 1 else f"are {count}"
-
-
-def _small_parts(problem: Any) -> Iterator[str]:
-    for part, name in _PARTS if problem.split is not None else ():  # a task may hold nothing out
+def _small_parts(run: "Run") -> Iterator[str]:
+    problem = run.problem
+    for part, name in _PARTS.items() if problem.split is not None else ():  # a task may hold nothing out
         count = len(getattr(problem.split, part))
         if count < _FEW:
             items = problem.task.items if count != 1 else problem.task.items.removesuffix("s")
             yield f"the {name} part has {count} {items} only: its metrics are coarse"
+
+
+_CHECKS = (
+    _better_baseline, _better_top, _collapse, _chance, _missing_classes, _unanswerable, _uncalibrated, _small_parts
+)  # fmt: skip

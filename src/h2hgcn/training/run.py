@@ -1,11 +1,9 @@
 """A trained model with all that belongs to it."""
 
-import warnings
-from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,23 +14,28 @@ from torch import Tensor
 
 from h2hgcn.datasets.on_disk import is_graph, keep_graph
 from h2hgcn.datasets.table_files import TextFormat
-from h2hgcn.embeddings import recommend_links
 from h2hgcn.embeddings.coordinates import convert
 from h2hgcn.embeddings.nearest import Direction, Rank, as_links, check_direction
-from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.errors import DataError
 from h2hgcn.files import write_tensors
 from h2hgcn.layers.inputs import node_vectors_of
 from h2hgcn.tasks.base import Model, Problem, check_same_columns, encode_nodes
 from h2hgcn.tasks.graphs import encode_graphs, graph_probabilities
 from h2hgcn.tasks.links import LinkHead
 from h2hgcn.tasks.neighborhoods import Neighborhoods
-from h2hgcn.training.artifacts import coordinates_of, ids_of, labels_of, write_layout, write_points, write_report_of
+from h2hgcn.training.artifacts import coordinates_of, labels_of, write_layout, write_points, write_report_of
 from h2hgcn.training.building import EncoderFactory, settings_from
-from h2hgcn.training.checkpoint import weights_of
 from h2hgcn.training.folder import RunFolder
-from h2hgcn.training.loop import evaluate
-from h2hgcn.training.names import NodeNames, chosen_graphs
-from h2hgcn.training.settings import limited_threads
+from h2hgcn.training.loop import evaluate, weights_of
+from h2hgcn.training.names import NodeNames, chosen_graphs, ids_of
+from h2hgcn.training.recommending import (
+    RecommendedLinks,
+    TopLinks,
+    import_pandas,
+    recommend_links_of,
+    top_links_of,
+)
+from h2hgcn.training.settings import TrainingSettings, limited_threads
 
 if TYPE_CHECKING:
     import pandas
@@ -44,56 +47,6 @@ if TYPE_CHECKING:
 _NAMING = ("source", "target", "node", "graph")
 
 _NO_DATA = "the run does not hold its data; pass them: load_run(folder, data=...)"
-
-
-class Recommendation(NamedTuple):
-    """A node that may be linked, by its id; the probability is None where no decoder of links was trained."""
-
-    node: Any
-    probability: float | None
-    distance: float
-
-
-class RecommendedLinks(list[Recommendation]):
-    """The likeliest missing links of one node after the other; ``nodes`` and ``ranks`` say whose each is, and its
-    place among them.
-    """
-
-    def __init__(self, links: Iterable[Recommendation], nodes: Sequence[Any], ranks: Sequence[int]) -> None:
-        super().__init__(links)
-        self.nodes, self.ranks = nodes, ranks
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """The columns ``node``, ``rank``, ``other``, ``distance`` and ``probability``, as ``h2hgcn recommend`` has."""
-        columns = {
-            "node": self.nodes,
-            "rank": self.ranks,
-            "other": [link.node for link in self],
-            "distance": [link.distance for link in self],
-            "probability": [link.probability for link in self],
-        }
-        return _pandas().DataFrame(columns)
-
-
-class TopLink(NamedTuple):
-    """A missing link of a graph, by the ids of its nodes; the probability is None where no decoder was trained."""
-
-    source: Any
-    target: Any
-    probability: float | None
-    distance: float
-
-
-class TopLinks(list[TopLink]):
-    """The likeliest missing links of a graph, the likeliest first."""
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """The columns ``rank``, ``source``, ``target``, ``distance`` and ``probability``, as ``h2hgcn recommend --top``
-        has.
-        """
-        columns = {"rank": range(1, len(self) + 1)}
-        names = ("source", "target", "distance", "probability")
-        return _pandas().DataFrame(columns | {name: [getattr(link, name) for link in self] for name in names})
 
 
 class Run:
@@ -115,25 +68,17 @@ class Run:
         problem: Problem | None = None,
         folder: Path | None = None,
     ) -> None:
-        self.model = model.eval()
-        self.task = task
-        self.config = config
-        self.result = result
-        self.history = history
-        self.data = data
-        self.folder = folder
+        self.model, self.task, self.data, self.folder = model.eval(), task, data, folder
+        self.config, self.result, self.history = config, result, history
         self._problem = problem
         self._final: Run | None = None
 
     def __repr__(self) -> str:
-        shares = ", ".join(
-            f"{part} {self.result['selection']} {metrics[self.result['selection']]:.4f}"
-            for part, metrics in self.metrics.items()
-            if metrics
-        )
+        name = self.result["selection"]
+        scores = [f"{part} {name} {metrics[name]:.4f}" for part, metrics in self.metrics.items() if metrics]
+        scores = scores or ["no epoch yet" if self.task.parts else "final fit, nothing held out"]
         place = "" if self.folder is None else f", in {self.folder}"
-        shares = shares or ("no epoch yet" if self.task.parts else "final fit, nothing held out")
-        return f"Run({self.config['model']['name']} for {self.task.name}: {shares}{place})"
+        return f"Run({self.config['model']['name']} for {self.task.name}: {', '.join(scores)}{place})"
 
     @property
     def finished(self) -> bool:
@@ -148,6 +93,11 @@ class Run:
     def classes(self) -> list[str] | None:
         """The names of the classes, in the order of probabilities."""
         return self.config["facts"].get("classes")
+
+    @property
+    def settings(self) -> TrainingSettings:
+        """How the model was trained."""
+        return settings_from(self.config["training"])
 
     @property
     def problem(self) -> Problem:
@@ -193,14 +143,12 @@ class Run:
         points = self.embeddings.numpy() if coordinates is None else convert(self.embeddings, coordinates, space)
         first = 0 if (coordinates or space) == "lorentz" else 1
         names = [f"x{first + k}" for k in range(points.shape[1])]
-        pandas = _pandas()
+        pandas = import_pandas()
         return pandas.DataFrame(points, pandas.Index(self.nodes.tolist(), name="id"), names)
 
     def split_table(self) -> dict[str, NDArray[Any]]:
-        """The split as columns: of links ``source``, ``target``, ``split`` and ``label`` (1, or 0 for a pair without a
-        link), of nodes ``node``, ``label`` and ``split``, of graphs ``graph``, ``label`` and ``split``.
-
-        ``pandas.DataFrame(run.split_table())`` is a DataFrame of it.
+        """The split as columns: ``source``, ``target``, ``split`` and ``label`` (1, or 0 for a pair without a link) for
+        links, ``node`` or ``graph``, ``label`` and ``split`` for nodes and graphs.
         """
         split = self.problem.split
         if split is None:
@@ -209,9 +157,8 @@ class Run:
         named = {name: self.nodes[column] if name in _NAMING else column for name, column in table.items()}
         if "label" in table:
             return named
-        item = next(iter(table))
-        labels = np.array(labels_of(self, self.data), dtype=object)[table[item]]
-        return {item: named[item], "label": labels, "split": named["split"]}
+        (item, ids), labels = next(iter(named.items())), np.array(labels_of(self.data), dtype=object)
+        return {item: ids, "label": labels[table[item]], "split": named["split"]}
 
     @property
     def links(self) -> Tensor:
@@ -226,12 +173,12 @@ class Run:
             return evaluate(self.problem, self.model, part)
 
     def details(self, part: str | None = None) -> dict[str, Any]:
-        """What lies behind the metrics on one of the task's ``parts``, by default the last, as far as the task has it.
+        """Details of the metrics on one of the task's ``parts``, by default the last, as far as the task has them.
 
-        ``reliability``: for bins of probabilities, how many predictions there are (``count``; of links, among all pairs
+        ``reliability`` has for bins of probabilities the number of predictions (``count``; of links, among all pairs
         that are not training edges), their mean probability (``predicted``) and the fraction that is right
-        (``actual``). ``classes``: precision, recall, F1 and support of each. ``confusion``: a row for each true class,
-        a column for each predicted one.
+        (``actual``); ``classes`` precision, recall, F1 and support of each class; ``confusion`` a row for each true
+        class and a column for each predicted one.
         """
         part = self._checked_part(part)
         if not hasattr(self.problem, "details"):
@@ -239,8 +186,8 @@ class Run:
         with self.threads(self.problem.num_nodes):
             found: dict[str, Any] = self.problem.details(self.model, part)
         if "classes" in found:
-            names = self.classes or ()
-            found["classes"] = [{"name": name, **row} for name, row in zip(names, found["classes"], strict=False)]
+            rows = zip(self.classes or (), found["classes"], strict=False)
+            found["classes"] = [{"name": name, **row} for name, row in rows]
         return found
 
     def _checked_part(self, part: str | None) -> str:
@@ -265,7 +212,7 @@ class Run:
             model: Makes the encoder from a number of features, if it has something of your own.
             force: Whether a final fit that is there is trained again. One of earlier weights of this run always is.
         """
-        from h2hgcn.training.final import finalize  # which needs this module
+        from h2hgcn.training.fit import finalize  # which needs this module
 
         final = finalize(self, out, model=model, force=force)
         if out is None or Path(out) == self.final_folder:
@@ -275,7 +222,7 @@ class Run:
     @property
     def final(self) -> "Run | None":
         """The final fit of this run, see ``finalize``; None if there is none that is finished and of these weights."""
-        from h2hgcn.training.final import load_final  # which needs this module
+        from h2hgcn.training.loading import load_final  # which needs this module
 
         if self._final is None:
             self._final = load_final(self)[0]
@@ -293,15 +240,16 @@ class Run:
         nodes or graphs are meant. ``data`` is another graph, with the features that the model knows. For graphs
         ``what`` is a graph or several, or numbers or names of those in ``data``, which else is the run's collection.
         """
+        graph = self.data if data is None else data
         if self.task.of_collections:
-            return self._predict_graphs(what, self.data if data is None else data)
+            graphs = chosen_graphs(what, graph, self.config["facts"].get("feature_names"))
+            with self.threads(max(map(_num_rows, graphs))):
+                return graph_probabilities(self.model, graphs, self.config["facts"]["in_features"]).cpu()
         if self.task.predicts is None:
             raise DataError("a run of --task embed has distances, no probabilities; use recommend, or embeddings")
-        graph = self.data if data is None else data
         if graph is None:
             raise DataError("the run does not hold its graph; pass one: run.predict(..., data=graph)")
-        points = self.embeddings if data is None else self.encode(data)
-        points = points.to(self.device)
+        points = (self.embeddings if data is None else self.encode(data)).to(self.device)
         of_pairs = self.task.predicts == "pairs"
         if what is None and of_pairs:
             raise DataError("say which pairs of nodes to score: run.predict([[a, b], [c, d]])")
@@ -329,7 +277,7 @@ class Run:
         place from their neighbors and features.
         """
         if self.task.of_collections:
-            graphs = self._known_graphs(data, None)
+            graphs = chosen_graphs(data, None, self.config["facts"].get("feature_names"))
             with self.threads(max(map(_num_rows, graphs))):
                 return encode_graphs(self.model, graphs, self.config["facts"]["in_features"]).cpu()
         self.check_fits(data)
@@ -340,8 +288,8 @@ class Run:
     def known_nodes(self, data: Any) -> Tensor | None:
         """The training node that each node of another graph is, -1 for a new one; None without node vectors.
 
-        Nodes are matched by ``node_ids``. If the training graph has none, its node numbers are its ids. A graph without
-        ids is then matched by number, too, unless it has fewer nodes than the training graph: then all of them are new.
+        Nodes are matched by ``node_ids``. Without them in both graphs they are matched by number, unless the other
+        graph has fewer nodes: then all of them are new.
         """
         if node_vectors_of(self.model.encoder) is None:
             return None
@@ -355,15 +303,13 @@ class Run:
             )
         ids, names = NodeNames(data).ids, NodeNames(self.data)
         known = names.known(ids) if has_ids or len(ids) >= len(names.ids) else np.full(len(ids), -1)
-        by_features = self.places_by_features(data)
-        lost = np.flatnonzero(known < 0)
-        if len(lost) and not by_features:
-            lost = lost[~reached_from(data.edge_index, known >= 0)[lost]]
-        if len(lost) and not by_features:
-            raise DataError(
-                f"node {ids[lost[0]]} is new and no path leads from it to a node of the training graph, so nothing "
-                "gives it a place; check its id, add its edges, or train with features"
-            )
+        if (known < 0).any() and not self.places_by_features(data):
+            lost = np.flatnonzero(~reached_from(data.edge_index, known >= 0))
+            if len(lost):
+                raise DataError(
+                    f"node {ids[lost[0]]} is new and no path leads from it to a node of the training graph, so nothing "
+                    "gives it a place; check its id, add its edges, or train with features"
+                )
         return torch.from_numpy(known)
 
     def places_by_features(self, data: Any) -> bool:
@@ -419,43 +365,9 @@ class Run:
         In a directed graph ``direction`` is ``"out"``, links from the node (the default of a directed decoder), or
         ``"in"``, links to it; a directed decoder puts the likeliest first.
         """
-        if np.ndim(node):
-            return self._recommend_several(node, k, direction)
-        if not self.task.of_collections and self.data is None:
-            raise DataError("the run does not hold its graph; run its command again, which writes it again")
-        if self.task.of_collections:
-            raise DataError("links can be recommended within one graph, not among the graphs of a collection")
-        names = NodeNames(self.data)
-        number, (way, rank) = int(names.numbers([node])[0]), self.link_order(direction)
-        found = recommend_links(
-            self.embeddings.numpy(), self.links.numpy(), number, k, space=coordinates_of(self.model.encoder),
-            name=names.ids[number].item(), direction=way, rank=rank,
-        )  # fmt: skip
-        pairs = np.array([[number, other] for other in found.nodes.tolist()])
-        chances = self.link_probabilities(as_links(pairs, way))
-        probabilities: Sequence[float | None] = [None] * len(pairs) if chances is None else chances.tolist()
-        scale = self.model.scale
-        links = [
-            Recommendation(names.ids[other].item(), probability, distance * scale)
-            for other, probability, distance in zip(
-                found.nodes.tolist(), probabilities, found.distances.tolist(), strict=True
-            )
-        ]
-        if len(links) < k:
-            note = f"node {names.ids[number]} has {len(links)} missing links of the {k} asked for"
-            warnings.warn(note, DataWarning, stacklevel=2)
-        return RecommendedLinks(links, [names.ids[number].item()] * len(links), range(1, len(links) + 1))
-
-    def _recommend_several(self, nodes: Any, k: int, direction: str | None) -> RecommendedLinks:
-        from h2hgcn.training.recommending import recommend_links_of  # which needs this module
-
-        if np.ndim(nodes) != 1 or not len(nodes):
-            raise DataError(f"node={nodes!r}: give the id of one node, or a list of ids")
-        found = recommend_links_of(self, nodes, k, direction=direction)
-        columns = {name: column.tolist() for name, column in found.items()}
-        chances = columns.get("probability") or [None] * len(columns["node"])
-        links = map(Recommendation, columns["other"], chances, columns["distance"])
-        return RecommendedLinks(links, columns["node"], columns["rank"])
+        if node is None or np.ndim(node) > 1 or (np.ndim(node) == 1 and not len(node)):
+            raise DataError(f"node={node!r}: give the id of one node, or a list of ids")
+        return RecommendedLinks(recommend_links_of(self, node, k, direction=direction))
 
     def recommend_top(self, k: int = 100, index: str | None = None) -> TopLinks:
         """The ``k`` likeliest missing links of the whole graph, or all if fewer are left, which a ``DataWarning`` says.
@@ -464,11 +376,7 @@ class Run:
         that ``predict`` has probabilities of, or by distance where no decoder of links was trained. ``index`` is
         ``"exact"``, or ``"hnsw"`` or ``"ivf"`` of FAISS; by default the search is exact below 50,000 nodes.
         """
-        from h2hgcn.training.recommending import top_links_of  # which needs this module
-
-        found = {name: column.tolist() for name, column in top_links_of(self, k, index).items()}
-        chances = found.get("probability") or [None] * len(found["rank"])
-        return TopLinks(map(TopLink, found["source"], found["target"], chances, found["distance"]))
+        return TopLinks(top_links_of(self, k, index))
 
     @property
     def link_decoder(self) -> LinkHead | None:
@@ -484,8 +392,8 @@ class Run:
         return Neighborhoods(self.links.T.numpy(), len(self.embeddings), decoder is not None and decoder.directed)
 
     def link_order(self, direction: str | None = None) -> tuple[Direction | None, Rank | None]:
-        """Which links of a node to recommend, ``"out"``, ``"in"`` or None (both), and what puts them in order: a
-        function of pairs (node, other), or None for the distance.
+        """Which links of a node to recommend, ``"out"``, ``"in"`` or None (both), and a function of pairs (node, other)
+        to sort them by, or None for the distance.
         """
         if direction is not None and not getattr(self.data, "directed", False):
             raise DataError(f"direction={direction!r}: the graph of this run is undirected; leave the direction out")
@@ -509,21 +417,9 @@ class Run:
         points, scale = self.embeddings.to(self.device), self.model.distance_scale
         return self.link_decoder.logits_in(lambda: self.neighborhoods, points, numbers, scale).cpu()
 
-    def _predict_graphs(self, what: Any, collection: Any) -> Tensor:
-        chosen = self._known_graphs(what, collection)
-        with self.threads(max(map(_num_rows, chosen))):
-            return graph_probabilities(self.model, chosen, self.config["facts"]["in_features"]).cpu()
-
-    def _known_graphs(self, what: Any, collection: Any) -> list[Any]:
-        """The graphs that are meant, whose features are known to be those of training as far as they have names."""
-        chosen = chosen_graphs(what, collection)
-        for given in (what, collection, *chosen):
-            check_same_columns(self.config["facts"].get("feature_names"), given)
-        return chosen
-
     def threads(self, num_nodes: int) -> AbstractContextManager[None]:
         """As many threads as training has for so many nodes."""
-        return limited_threads(settings_from(self.config["training"]).threads, num_nodes * self.model.dim)
+        return limited_threads(self.settings.threads, num_nodes * self.model.dim)
 
     def save(self, path: str | Path) -> None:
         """Writes the folder of the run, which must be new or empty."""
@@ -535,13 +431,9 @@ class Run:
                 raise DataError(f"{path} holds a run already; choose another folder")
             folder.prepare(self.config, force=False)
             folder.write_history(self.history)
-            self.write(folder)
+            self.write_model(folder)
+            self.write_result(folder)
         self.folder = folder.path
-
-    def write(self, folder: RunFolder) -> None:
-        """Writes all files of a finished run but for its history."""
-        self.write_model(folder)
-        self.write_result(folder)
 
     def write_model(self, folder: RunFolder) -> None:
         """Writes the weights, the graph, the embedding and its layout."""
@@ -550,7 +442,7 @@ class Run:
         write_tensors(folder.model, weights_of(self.model), {"config": config})
         if is_graph(self.data):
             keep_graph(folder.graph, self.data)
-        write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
+        write_points(self, self.embeddings, self.data, folder.embeddings)
         write_layout(self, folder.layout)
 
     def write_result(self, folder: RunFolder) -> None:
@@ -561,13 +453,13 @@ class Run:
 
     def complete(self, folder: RunFolder) -> None:
         """Writes the embedding and the report of a finished run again, where they were deleted or damaged."""
-        if folder.is_whole(folder.embeddings) and folder.is_whole(folder.report):
-            return
-        if not folder.is_whole(folder.embeddings):
-            write_points(self, self.embeddings, self.data, folder.embeddings, overwrite=True)
-        if not folder.is_whole(folder.report):
+        damaged = [file for file in (folder.embeddings, folder.report) if not folder.is_whole(file)]
+        if folder.embeddings in damaged:
+            write_points(self, self.embeddings, self.data, folder.embeddings)
+        if folder.report in damaged:
             write_report_of(self, folder.report)
-        folder.write_result(self.result)
+        if damaged:
+            folder.write_result(self.result)
 
 
 def reached_from(edge_index: Tensor, start: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -576,14 +468,6 @@ def reached_from(edge_index: Tensor, start: NDArray[np.bool_]) -> NDArray[np.boo
     graph = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends)), shape=(len(start), len(start)))
     component = connected_components(graph, directed=False)[1]
     return np.isin(component, component[start])
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise DataError("to_pandas() needs pandas; install it with: pip install pandas") from None
-    return pandas
 
 
 def _num_rows(graph: Any) -> int:

@@ -3,10 +3,10 @@
 import math
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,16 +14,11 @@ import torch
 from h2hgcn.errors import DataError
 from h2hgcn.options import NONE, conform, require
 
-Schedule = Literal["constant", "cosine", "step"]
-Dtype = Literal["float32", "float64"]
-Device = Literal["auto", "cpu", "cuda", "mps"]
-
+# As a number of neighbors to sample.
+ALL_NEIGHBORS = -1
 
 # Beyond it, the optimizers' own arithmetic overflows in float32.
 _LARGEST = 1e30
-
-# As a number of neighbors to sample.
-ALL_NEIGHBORS = -1
 
 # More than any machine has; where the system grants no more threads, PyTorch ends the process.
 _MOST_THREADS = 1024
@@ -71,11 +66,11 @@ class TrainingSettings:
     vector_weight_decay: float | None = None
     stiefel_method: Literal["rsgd", "radam"] = "rsgd"
     clip_norm: float | None = None
-    schedule: Schedule = "constant"
+    schedule: Literal["constant", "cosine", "step"] = "constant"
     lr_decay: float = 0.5
     decay_every: int = 100
-    dtype: Dtype = "float32"
-    device: Device = "auto"
+    dtype: Literal["float32", "float64"] = "float32"
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     threads: int | None = None
     batch_size: int | Literal["auto", "full"] = "auto"
     fanout: str | None = None
@@ -84,19 +79,19 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         conform(self, "[training]")
-        counts = ("epochs", "eval_every", "decay_every")
-        require(self, "training", counts, lambda n: n >= 1, "must be at least 1")
-        require(self, "training", ("patience", "stop_after"), lambda n: n >= 1, f"must be at least 1, or {NONE!r}")
-        rule = f"must lie between 1 and {_MOST_THREADS}, or be {NONE!r}"
-        require(self, "training", ("threads",), lambda n: 1 <= n <= _MOST_THREADS, rule)
-        rates = ("lr", "stiefel_lr", "vector_lr", "clip_norm", "lr_decay")
-        require(self, "training", rates, lambda value: 0 < value <= _LARGEST, f"must be positive, {_LARGEST:g} at most")
-        others = ("weight_decay", "vector_weight_decay", "checkpoint_seconds")
-        require(self, "training", others, lambda value: 0 <= value < math.inf, "must be 0 or more")
 
-        require(self, "training", ("workers",), lambda n: 0 <= n <= _MOST_THREADS, f"must be 0 to {_MOST_THREADS}")
-        fits = {"auto", "full"}
-        require(self, "training", ("batch_size",), lambda n: n in fits or n >= 1, "must be at least 1, auto or full")
+        def check(names: str, fits: Callable[[Any], bool], rule: str) -> None:
+            require(self, "training", names.split(), fits, rule)
+
+        check("epochs eval_every decay_every", lambda n: n >= 1, "must be at least 1")
+        check("patience stop_after", lambda n: n >= 1, f"must be at least 1, or {NONE!r}")
+        check("threads", lambda n: 1 <= n <= _MOST_THREADS, f"must lie between 1 and {_MOST_THREADS}, or be {NONE!r}")
+        check("workers", lambda n: 0 <= n <= _MOST_THREADS, f"must be 0 to {_MOST_THREADS}")
+        rates = "lr stiefel_lr vector_lr clip_norm lr_decay"
+        check(rates, lambda x: 0 < x <= _LARGEST, f"must be positive, {_LARGEST:g} at most")
+        others = "weight_decay vector_weight_decay checkpoint_seconds"
+        check(others, lambda x: 0 <= x < math.inf, "must be 0 or more")
+        check("batch_size", lambda n: n in ("auto", "full") or n >= 1, "must be at least 1, auto or full")
         self.fanout_numbers()
 
     @property
@@ -134,22 +129,17 @@ class TrainingSettings:
             raise DataError("training.device='mps': MPS has no float64, which distances need; use 'cpu'")
         if self.device == "cuda" and not torch.cuda.is_available():
             raise DataError("training.device='cuda' is not there; use 'auto' or 'cpu'")
-        on_gpu = self.device == "cuda" or (self.device == "auto" and torch.cuda.is_available())
-        return _own("cuda" if on_gpu else "cpu")
-
-
-def _own(device: str) -> torch.device:
-    """The device for this process: of GPUs the one with its number among the processes of the machine."""
-    text = os.environ.get("LOCAL_RANK")
-    if device != "cuda" or text is None:
-        return torch.device(device)
-    count = torch.cuda.device_count()
-    if text.isdecimal() and int(text) < count:
-        return torch.device(device, int(text))
-    raise DataError(
-        f"LOCAL_RANK={text}, with {count} GPUs here: each process needs its own; start torchrun with "
-        f"--nproc-per-node {count}, or train with --set training.device=cpu"
-    )
+        if self.device == "cpu" or not torch.cuda.is_available():
+            return torch.device("cpu")
+        rank, count = os.environ.get("LOCAL_RANK"), torch.cuda.device_count()
+        if rank is None:
+            return torch.device("cuda")
+        if not rank.isdecimal() or int(rank) >= count:
+            raise DataError(
+                f"LOCAL_RANK={rank}, with {count} GPUs here: each process needs its own; start torchrun with "
+                f"--nproc-per-node {count}, or train with --set training.device=cpu"
+            )
+        return torch.device("cuda", int(rank))
 
 
 def _sequence(seed: int, epoch: int | None) -> np.random.SeedSequence:
@@ -180,7 +170,6 @@ _LARGE = 1 << 19
 
 # A run may come from a larger machine; more threads than these only wait for each other.
 _THREADS_A_PROCESSOR = 4
-
 
 # PyTorch's generator, default dtype and number of threads are those of the whole process.
 _LOCK = threading.RLock()
