@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from h2hgcn.embeddings import project_to_disk
 from h2hgcn.embeddings.coordinates import check_coordinates, check_points, lorentz_tensor
 from h2hgcn.embeddings.disk import DiskProjection, different_links, natural_order
-from h2hgcn.embeddings.files import id_column, ids_as_array, label_column
+from h2hgcn.embeddings.files import id_column, as_array, label_column
 from h2hgcn.embeddings.nearest import Rank, check_edges, nearest_nodes
 from h2hgcn.errors import DataError
 from h2hgcn.geometry.numerics import ball_gap
@@ -249,7 +249,7 @@ def make_scene(
     array = check_points(points, kind)
     dim = array.shape[1] - (kind == "lorentz")
     projection = project_to_disk(array, kind, center=dim > 2)
-    names = ids_as_array(id_column(ids, len(array)))
+    names = as_array(id_column(ids, len(array)))
     links = None if edges is None else find_links(edges, len(array))
     columns = _columns(projection.points, labels, links, extra or {})
     targets = find_targets(edges, len(array)) if directed and edges is not None else links
