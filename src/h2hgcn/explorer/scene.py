@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from h2hgcn.embeddings import project_to_disk
 from h2hgcn.embeddings.coordinates import check_coordinates, check_points, lorentz_tensor
 from h2hgcn.embeddings.disk import DiskProjection, different_links, natural_order
-from h2hgcn.embeddings.files import id_column, as_array, label_column
+from h2hgcn.embeddings.files import as_array, id_column, label_column
 from h2hgcn.embeddings.nearest import Rank, check_edges, nearest_nodes
 from h2hgcn.errors import DataError
 from h2hgcn.geometry.numerics import ball_gap
