@@ -7,16 +7,14 @@ from itertools import chain, count
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from h2hgcn.embeddings import project_to_disk
 from h2hgcn.embeddings.coordinates import check_coordinates, check_points, lorentz_tensor
-from h2hgcn.embeddings.disk import DiskProjection, different_links, natural_order
+from h2hgcn.embeddings.disk import DiskProjection, different_links, natural_order, radii_in_disk
 from h2hgcn.embeddings.files import as_array, id_column, label_column
 from h2hgcn.embeddings.nearest import Rank, check_edges, nearest_nodes
 from h2hgcn.errors import DataError
-from h2hgcn.geometry.numerics import ball_gap
 
 # Names beyond these are taken together: no legend shows more, and a page has to hold them.
 MAX_CATEGORIES = 1_000
@@ -266,7 +264,7 @@ def _columns(
         if texts.null_count < len(texts):
             found.append(make_column("label", texts.to_numpy(zero_copy_only=False)))
             classes = found[0].categories
-    found.append(make_column("radius", _radii(disk)))
+    found.append(make_column("radius", radii_in_disk(disk)))
     if links is not None:
         found.append(make_column("degree", links.degrees()))
     known = {column.name for column in found}
@@ -279,8 +277,3 @@ def _columns(
 
 def _free_name(name: str, taken: set[str]) -> str:
     return next(each for each in chain([name], (f"{name} ({k})" for k in count(2))) if each not in taken)
-
-
-def _radii(disk: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Hyperbolic distances to the middle of the disk."""
-    return 2 * np.arctanh(np.linalg.norm(disk, axis=1).clip(max=1 - ball_gap(torch.float64)))
