@@ -49,9 +49,9 @@ def project_to_disk(points: Any, space: str = "lorentz", *, center: bool = True)
     if kind == "euclidean":
         array = check_points(points, "euclidean").astype(np.float64)
         mean = array.mean(0)
-        plane = _principal_plane(torch.from_numpy(array - mean)).numpy()
-        low, high = plane.min(0), plane.max(0)
-        scaled = (plane - (low + high) / 2) / ((high - low).max() or 1.0) + 0.5
+        flat = _principal_plane(torch.from_numpy(array - mean)).numpy()
+        low, high = flat.min(0), flat.max(0)
+        scaled = (flat - (low + high) / 2) / ((high - low).max() or 1.0) + 0.5
         keeps = f"The two leading principal components of {array.shape[1]} Euclidean dimensions, at one scale."
         return DiskProjection(scaled, "euclidean", mean, keeps)
     lifted = lorentz_tensor(points, kind)
@@ -153,8 +153,7 @@ class Coloring(NamedTuple):
 
 def _color_points(labels: pa.Array | None, distances: Plane | None, count: int) -> Coloring:
     """By label if there are at most 20 of them, else by distance to the middle if that means something."""
-    different = pc.unique(labels.drop_null()) if labels is not None else ()
-    if labels is not None and 0 < len(different) <= len(CATEGORIES):
+    if labels is not None and 0 < len(different := pc.unique(labels.drop_null())) <= len(CATEGORIES):
         names = sorted(different.to_pylist(), key=natural_order)
         places = pc.fill_null(pc.index_in(labels, pa.array(names, pa.string())), len(names))
         palette = list(CATEGORIES[: len(names)])
@@ -257,8 +256,8 @@ def plot_disk(
     if is_round:
         axes.add_patch(Circle((0, 0), 1, facecolor="#f7f8fa", edgecolor="#5c6470", linewidth=1.0, zorder=0))
     if arcs is not None:
-        lines = arcs.sampled()
-        lines = list(np.stack([lines.real, lines.imag], axis=-1))
+        sampled = arcs.sampled()
+        lines = list(np.stack([sampled.real, sampled.imag], axis=-1))
         axes.add_collection(LineCollection(lines, colors="#5c6470", linewidths=0.5, alpha=0.35))
     size = min(40.0, max(2.0, 8_000 / len(points)))
     for shade, color in enumerate(coloring.palette):
@@ -274,8 +273,8 @@ def plot_disk(
             text.set_text(textwrap.shorten(name, 32, placeholder="…") or " ")
         written += legend.get_texts()
     if caption:
-        lines = "\n".join(textwrap.wrap(" ".join(caption), 110))
-        written.append(figure.supxlabel(lines, fontsize=7, color="#5c6470"))
+        wrapped = "\n".join(textwrap.wrap(" ".join(caption), 110))
+        written.append(figure.supxlabel(wrapped, fontsize=7, color="#5c6470"))
     for text in written:
         text.set_parse_math(False)  # a dollar sign in a label is a dollar sign
     with atomic_write(path) as file:

@@ -50,18 +50,15 @@ def recommend_links(
     not change the order. With ``rank`` the highest come first instead of the nearest. ``name`` is what errors call the
     node by.
     """
-    euclidean = check_coordinates(space) == "euclidean"
-    if euclidean:
-        lifted = torch.from_numpy(check_points(points, "euclidean")).double()
-    else:
-        lifted = lorentz_tensor(points, space)
+    vectors = vectors_of(points, space)
+    lifted = vectors.points
     if not 0 <= node < len(lifted):
         raise DataError(f"there is no node {node}; there are {len(lifted)} points, counted from 0")
     check_count(k)
     source, target = check_edges(known_edges, len(lifted))
     targets, sources = target[source == node], source[target == node]
     taken = {"out": targets, "in": sources, None: np.concatenate([targets, sources])}[check_direction(direction)]
-    found, distances = nearest_nodes(lifted, node, taken, k, euclidean=euclidean, rank=rank)
+    found, distances = nearest_nodes(lifted, node, taken, k, euclidean=vectors.euclidean, rank=rank)
     if not len(found):
         raise DataError(
             f"node {node if name is None else name} is linked to all other nodes; there is no link to recommend"
@@ -156,11 +153,13 @@ class Vectors(NamedTuple):
     data: NDArray[np.float32]
     queries: NDArray[np.float32]
     places: NDArray[np.float32]
+    euclidean: bool
 
 
 def vectors_of(points: Any, space: str = "lorentz") -> Vectors:
     """Vectors whose inner products are the greater, the nearer the points are."""
-    if check_coordinates(space) == "euclidean":
+    euclidean = check_coordinates(space) == "euclidean"
+    if euclidean:
         lifted = torch.from_numpy(check_points(points, "euclidean")).double()
         half = 0.5 * lifted.square().sum(1, keepdim=True)
         data, queries, places = torch.cat([lifted, half], 1), torch.cat([lifted, -torch.ones_like(half)], 1), lifted
@@ -168,7 +167,7 @@ def vectors_of(points: Any, space: str = "lorentz") -> Vectors:
         lifted = lorentz_tensor(points, space)
         time, part = lifted[:, :1], lifted[:, 1:]
         data, queries, places = lifted, torch.cat([-time, part], 1), part / (1 + time)
-    return Vectors(lifted, *(np.ascontiguousarray(x.float().numpy()) for x in (data, queries, places)))
+    return Vectors(lifted, *(np.ascontiguousarray(x.float().numpy()) for x in (data, queries, places)), euclidean)
 
 
 def identity_of(vectors: Vectors) -> str:
@@ -206,11 +205,10 @@ class ScoredSearch(ExactSearch):
         queries: torch.Tensor,
         terms: torch.Tensor,
         slope: float,
-        euclidean: bool = False,
         of_rows: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None,
     ) -> None:
-        self._points, self._queries, self._terms = vectors.points, queries, terms
-        self._slope, self._euclidean, self._of_rows = slope, euclidean, of_rows
+        self._points, self._euclidean = vectors.points, vectors.euclidean
+        self._queries, self._terms, self._slope, self._of_rows = queries, terms, slope, of_rows
 
     def _scores(self, nodes: torch.Tensor) -> torch.Tensor:
         queries, points = self._queries[nodes], self._points
@@ -318,7 +316,6 @@ class ManyLinks(NamedTuple):
     where fewer are left.
     """
 
-    nodes: NDArray[np.int64]
     others: NDArray[np.int64]
     distances: NDArray[np.float64]
 
@@ -330,7 +327,6 @@ def recommend_many(
     k: int,
     search: Search,
     *,
-    euclidean: bool = False,
     direction: Direction | None = None,
     rank: Rank | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -340,49 +336,50 @@ def recommend_many(
     distances, or by ``rank``, the highest first; of equals the first by number comes first.
     """
     check_count(k)
-    linked = _linked(known_edges, len(vectors.points), direction)
-    others = np.full((len(nodes), min(k, len(vectors.points))), -1, np.int64)
+    size = len(vectors.points)
+    linked = link_matrix(known_edges, size, direction)
+    free = size - 1 - np.diff(linked.indptr)[nodes]
+    others = np.full((len(nodes), min(k, size)), -1, np.int64)
     distances = np.full(others.shape, np.inf)
     for first in range(0, len(nodes), _BLOCK):
-        block = slice(first, first + _BLOCK)
-        _recommend_block(vectors, linked, nodes[block], search, euclidean, rank, others[block], distances[block])
+        open_rows, count = first + np.flatnonzero(free[first : first + _BLOCK]), min(k + _SPARE + 1, size)
+        while len(open_rows):  # more and more points, where links take the place of others
+            missing = []
+            for rows in np.array_split(open_rows, -(-len(open_rows) * count // _FOUND)):
+                found = search.search(nodes[rows], count)
+                if count == size:  # an index may lose some; then all are looked at
+                    found = np.broadcast_to(np.arange(count), (len(rows), count))
+                best, measured = _first_free(vectors, linked, nodes[rows], found, others.shape[1], rank)
+                done = (best >= 0).sum(1) >= np.minimum(k, free[rows])
+                others[rows[done], : best.shape[1]] = best[done]
+                distances[rows[done], : best.shape[1]] = measured[done]
+                missing.append(rows[~done])
+            open_rows, count = np.concatenate(missing), min(4 * count, size)
         progress(min(first + _BLOCK, len(nodes)), len(nodes))
-    return ManyLinks(nodes, others, distances)
+    return ManyLinks(others, distances)
 
 
-def _recommend_block(
+def _first_free(
     vectors: Vectors,
     linked: sp.csr_array,
     nodes: NDArray[np.int64],
-    search: Search,
-    euclidean: bool,
+    found: NDArray[np.int64],
+    k: int,
     rank: Rank | None,
-    others: NDArray[np.int64],
-    distances: NDArray[np.float64],
-) -> None:
-    """Fills ``others`` and ``distances``; looks for more and more points where links take the place of others."""
-    size, k = len(vectors.points), others.shape[1]
-    free = size - np.diff(linked.indptr)[nodes]
-    open_rows, count = np.flatnonzero(free), min(k + _SPARE + 1, size)
-    while len(open_rows):
-        missing = []
-        for rows in np.array_split(open_rows, -(-len(open_rows) * count // _FOUND)):
-            found = search.search(nodes[rows], count)
-            if count == size:  # an index may lose some; then all are looked at
-                found = np.broadcast_to(np.arange(count), (len(rows), count))
-            measured = _distances(vectors.points, nodes[rows], found, euclidean)
-            keys = measured.copy()
-            if rank is not None:
-                keys = -rank(_pairs(nodes[rows], found)).astype(np.float64).reshape(found.shape)
-            keys[_is_taken(linked, nodes[rows], found)] = np.inf
-            order = np.lexsort((found, keys), axis=1)[:, :k]
-            there = np.isfinite(np.take_along_axis(keys, order, 1))
-            done = there.sum(1) >= np.minimum(k, free[rows])
-            width = order.shape[1]
-            others[rows[done], :width] = np.where(there, np.take_along_axis(found, order, 1), -1)[done]
-            distances[rows[done], :width] = np.where(there, np.take_along_axis(measured, order, 1), np.inf)[done]
-            missing.append(rows[~done])
-        open_rows, count = np.concatenate(missing), min(4 * count, size)
+) -> ManyLinks:
+    """Of what was found for each node, the first ``k`` that are neither itself nor linked with it."""
+    size, rows = len(vectors.points), linked[nodes]
+    keys = np.sort(np.repeat(np.arange(len(nodes)), np.diff(rows.indptr)) * size + rows.indices)
+    wanted = np.arange(len(nodes))[:, None] * size + found
+    known = keys.take(np.searchsorted(keys, wanted), mode="clip") == wanted if len(keys) else False
+    measured = _distances(vectors.points, nodes, found, vectors.euclidean)
+    order_by = measured.copy()
+    if rank is not None:
+        order_by = -rank(_pairs(nodes, found)).astype(np.float64).reshape(found.shape)
+    order_by[known | (found < 0) | (found == nodes[:, None])] = np.inf
+    order = np.lexsort((found, order_by), axis=1)[:, :k]
+    best, keys, measured = (np.take_along_axis(x, order, 1) for x in (found, order_by, measured))
+    return ManyLinks(np.where(np.isfinite(keys), best, -1), np.where(np.isfinite(keys), measured, np.inf))
 
 
 def measured_recall(
@@ -393,8 +390,8 @@ def measured_recall(
     """
     count = len(vectors.points)
     nodes = np.sort(np.random.RandomState(0).permutation(count)[:_MEASURED])
-    linked = _linked(known_edges, count, options.get("direction"))
-    nodes = nodes[count - np.diff(linked.indptr)[nodes] > k]
+    linked = link_matrix(known_edges, count, options.get("direction"))
+    nodes = nodes[count - 1 - np.diff(linked.indptr)[nodes] > k]
     if not len(nodes):
         raise DataError(f"no node has {k} others that it is not linked with; the graph is too small for an index")
     found, true = (
@@ -426,19 +423,12 @@ def _pairs(nodes: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int
     return np.stack([np.repeat(nodes, found.shape[1]), np.maximum(found, 0).ravel()], axis=1)
 
 
-def _is_taken(linked: sp.csr_array, nodes: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a point is the node itself, linked with it, or none."""
-    size, rows = linked.shape[0], linked[nodes]
-    keys = np.sort(np.repeat(np.arange(len(nodes)), np.diff(rows.indptr)) * size + rows.indices)
-    wanted = np.arange(len(nodes))[:, None] * size + found
-    return (keys[np.searchsorted(keys, wanted).clip(max=len(keys) - 1)] == wanted) | (found < 0)
-
-
-def _linked(known_edges: Any, size: int, direction: Direction | None) -> sp.csr_array:
-    """Who is linked with whom, in both directions or in one, and each node with itself."""
-    edges = check_edges(known_edges, size)
-    ways = {"out": [edges], "in": [edges[::-1]], None: [edges, edges[::-1]]}[direction]
-    rows, columns = np.concatenate([*ways, np.tile(np.arange(size), (2, 1))], axis=1)
-    matrix = sp.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(size, size))
+def link_matrix(edges: Any, size: int, direction: Direction | None = None) -> sp.csr_array:
+    """Who is linked with whom by edges (2 × edges), in both directions or in one; nobody with itself."""
+    source, target = pairs = check_edges(edges, size)
+    pairs = pairs[:, source != target]
+    ways = {"out": [pairs], "in": [pairs[::-1]], None: [pairs, pairs[::-1]]}[direction]
+    rows, columns = np.concatenate(ways, axis=1)
+    matrix = sp.csr_array((np.ones(len(rows), bool), (rows, columns)), shape=(size, size))
     matrix.sum_duplicates()
     return matrix

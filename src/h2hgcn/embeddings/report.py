@@ -222,7 +222,7 @@ _Ticks = list[tuple[float, str]]
 
 def _chart(
     name: str, summary: str, x_name: str, points: Sequence[tuple[float, float]],
-    shares: tuple[Callable[[float], float], Callable[[float], float]], ticks: tuple[_Ticks, _Ticks], height: int = 240,
+    shares: Sequence[Callable[[float], float]], ticks: Sequence[_Ticks], height: int = 240,
 ) -> dict[str, Any]:  # fmt: skip
     """A line through points, in the units of its drawing; ``shares`` says how far along its axis a number lies."""
     bottom = height - 34
@@ -298,7 +298,7 @@ def line_chart(
         marks.append([(value, f"{value:.6g}") for value in ticks(low, low + width)])
     ends = [f"{_shown(values[k], 4)} at {word}{epochs[k]:g}" for k, word in ((0, "epoch "), (-1, ""))]
     points = list(zip(epochs.tolist(), values.tolist(), strict=True))
-    chart = _chart(title, f"{title} from {ends[0]} to {ends[1]}.", "epoch", points, tuple(shares), tuple(marks))
+    chart = _chart(title, f"{title} from {ends[0]} to {ends[1]}.", "epoch", points, shares, marks)
     marked = np.flatnonzero(epochs == best)
     if len(marked):
         chart["best"] = (*chart["places"][marked[0]], f"best epoch {best:g}: {_shown(values[marked[0]], 4)}")

@@ -194,7 +194,7 @@ def _vectors(run: Run) -> Vectors:
 def _options(run: Run, direction: str | None) -> dict[str, Any]:
     """Of ``recommend_many``."""
     way, rank = run.link_order(direction)
-    return {"euclidean": coordinates_of(run.model.encoder) == "euclidean", "direction": way, "rank": rank}
+    return {"direction": way, "rank": rank}
 
 
 def _warn_of_fewer(ids: NDArray[Any], counts: NDArray[np.int64], k: int) -> None:
@@ -217,7 +217,7 @@ def _search(run: Run, vectors: Vectors, kind: str, edges: Any, options: dict[str
     links = _links(run, options)
     if links is not None:
         queries = vectors_of(links.queries.cpu().numpy(), coordinates_of(run.model.encoder))
-        exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, options["euclidean"], links.of_rows)
+        exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, links.of_rows)
         vectors = vectors._replace(queries=queries.queries)
     if kind == "exact":
         return exact
