@@ -15,18 +15,20 @@ from h2hgcn.errors import DataError
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
 from h2hgcn.kernels.distances import squared_distances_of_rows
 
+Nodes, Distances = NDArray[np.int64], NDArray[np.float64]
+
 # Links from a node, or links to it; None counts an edge both ways.
 Direction = Literal["out", "in"]
 
 # What a decoder makes of pairs (node, other), k × 2: the higher, the likelier a link.
-Rank = Callable[[NDArray[np.int64]], NDArray[np.floating]]
+Rank = Callable[[Nodes], NDArray[np.floating]]
 
 
 class Recommendations(NamedTuple):
     """The nearest first; of equally near nodes that with the smaller index. ``scores`` is None if none were asked."""
 
-    nodes: NDArray[np.int64]
-    distances: NDArray[np.float64]
+    nodes: Nodes
+    distances: Distances
     scores: NDArray[np.floating] | None
 
 
@@ -35,7 +37,7 @@ def recommend_links(
     known_edges: Any,
     node: int,
     k: int = 10,
-    score: Callable[[NDArray[np.float64]], Any] | None = None,
+    score: Callable[[Distances], Any] | None = None,
     *,
     space: str = "lorentz",
     name: Any = None,
@@ -51,14 +53,14 @@ def recommend_links(
     node by.
     """
     vectors = vectors_of(points, space)
-    lifted = vectors.points
-    if not 0 <= node < len(lifted):
-        raise DataError(f"there is no node {node}; there are {len(lifted)} points, counted from 0")
+    count = len(vectors.points)
+    if not 0 <= node < count:
+        raise DataError(f"there is no node {node}; there are {count} points, counted from 0")
     check_count(k)
-    source, target = check_edges(known_edges, len(lifted))
+    source, target = check_edges(known_edges, count)
     targets, sources = target[source == node], source[target == node]
     taken = {"out": targets, "in": sources, None: np.concatenate([targets, sources])}[check_direction(direction)]
-    found, distances = nearest_nodes(lifted, node, taken, k, euclidean=vectors.euclidean, rank=rank)
+    found, distances = nearest_nodes(vectors.points, node, taken, k, euclidean=vectors.euclidean, rank=rank)
     if not len(found):
         raise DataError(
             f"node {node if name is None else name} is linked to all other nodes; there is no link to recommend"
@@ -67,14 +69,8 @@ def recommend_links(
 
 
 def nearest_nodes(
-    points: torch.Tensor,
-    node: int,
-    taken: NDArray[Any],
-    k: int,
-    *,
-    euclidean: bool = False,
-    rank: Rank | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    points: torch.Tensor, node: int, taken: NDArray[Any], k: int, *, euclidean: bool = False, rank: Rank | None = None
+) -> tuple[Nodes, Distances]:
     """The ``k`` nodes nearest to one, or with ``rank`` the highest, and their distances; neither itself nor ``taken``.
 
     Hyperbolic inner products, which are quick, leave out what cannot be among the nearest even if they are off by
@@ -107,7 +103,7 @@ def check_count(k: Any) -> None:
         raise DataError(f"k={k} must be at least 1: how many nodes to find")
 
 
-def check_edges(edges: Any, num_nodes: int) -> NDArray[np.int64]:
+def check_edges(edges: Any, num_nodes: int) -> Nodes:
     """Edges as an array (2 × edges) of nodes that are there."""
     array = np.asarray(edges)
     if array.size == 0:
@@ -126,7 +122,7 @@ def check_direction(direction: str | None) -> Direction | None:
     return direction  # type: ignore[return-value]
 
 
-def as_links(pairs: NDArray[np.int64], direction: Direction | None) -> NDArray[np.int64]:
+def as_links(pairs: Nodes, direction: Direction | None) -> Nodes:
     """Pairs (node, other) as links (source, target)."""
     return pairs[:, ::-1] if direction == "in" else pairs
 
@@ -178,13 +174,11 @@ def identity_of(vectors: Vectors) -> str:
 class ExactSearch:
     """The points of the highest inner products."""
 
-    kind: Kind = "exact"
-
     def __init__(self, vectors: Vectors) -> None:
         self._points = vectors.points
         self._data, self._queries = torch.from_numpy(vectors.data), torch.from_numpy(vectors.queries)
 
-    def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    def search(self, nodes: Nodes, count: int) -> Nodes:
         """For each node, ``count`` points of the highest scores, itself among them."""
         size = len(self._points)
         parts = torch.from_numpy(nodes).split(max(1, _PRODUCTS // size))
@@ -205,7 +199,7 @@ class ScoredSearch(ExactSearch):
         queries: torch.Tensor,
         terms: torch.Tensor,
         slope: float,
-        of_rows: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None,
+        of_rows: Callable[[Nodes], Distances] | None = None,
     ) -> None:
         self._points, self._euclidean = vectors.points, vectors.euclidean
         self._queries, self._terms, self._slope, self._of_rows = queries, terms, slope, of_rows
@@ -228,7 +222,7 @@ class FaissSearch:
         self.index, self.kind, self.width = index, kind, width
         self._queries = queries
 
-    def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    def search(self, nodes: Nodes, count: int) -> Nodes:
         """For each node, ``count`` points that may be nearest; -1 where there are fewer."""
         count = min(count, self.index.ntotal)
         if self.kind == "hnsw":
@@ -245,16 +239,12 @@ class WidenedSearch:
     """
 
     def __init__(
-        self,
-        search: FaissSearch,
-        terms: NDArray[np.float64],
-        two_hops: Callable[[NDArray[np.int64], int], NDArray[np.int64]] | None = None,
+        self, search: FaissSearch, terms: Distances, two_hops: Callable[[Nodes, int], Nodes] | None = None
     ) -> None:
-        self.kind, self.nearest = search.kind, search
-        self._two_hops = two_hops
+        self.nearest, self._two_hops = search, two_hops
         self._by_terms = np.argsort(-terms, kind="stable")
 
-    def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    def search(self, nodes: Nodes, count: int) -> Nodes:
         """For each node, at least ``count`` different points; -1 where there is none."""
         count *= 4 * self.nearest.width
         popular = self._by_terms[: POPULAR * self.nearest.width]
@@ -316,14 +306,14 @@ class ManyLinks(NamedTuple):
     where fewer are left.
     """
 
-    others: NDArray[np.int64]
-    distances: NDArray[np.float64]
+    others: Nodes
+    distances: Distances
 
 
 def recommend_many(
     vectors: Vectors,
     known_edges: Any,
-    nodes: NDArray[np.int64],
+    nodes: Nodes,
     k: int,
     search: Search,
     *,
@@ -360,12 +350,7 @@ def recommend_many(
 
 
 def _first_free(
-    vectors: Vectors,
-    linked: sp.csr_array,
-    nodes: NDArray[np.int64],
-    found: NDArray[np.int64],
-    k: int,
-    rank: Rank | None,
+    vectors: Vectors, linked: sp.csr_array, nodes: Nodes, found: Nodes, k: int, rank: Rank | None
 ) -> ManyLinks:
     """Of what was found for each node, the first ``k`` that are neither itself nor linked with it."""
     size, rows = len(vectors.points), linked[nodes]
@@ -401,14 +386,12 @@ def measured_recall(
     return shared_fraction(found, true)
 
 
-def shared_fraction(found: NDArray[np.int64], true: NDArray[np.int64]) -> float:
+def shared_fraction(found: Nodes, true: Nodes) -> float:
     """The mean share of the rows of ``true`` that the rows of ``found`` have, too."""
     return float(np.mean([len(np.intersect1d(a, b)) for a, b in zip(found, true, strict=True)])) / true.shape[1]
 
 
-def _distances(
-    points: torch.Tensor, nodes: NDArray[np.int64], found: NDArray[np.int64], euclidean: bool
-) -> NDArray[np.float64]:
+def _distances(points: torch.Tensor, nodes: Nodes, found: Nodes, euclidean: bool) -> Distances:
     pairs = torch.from_numpy(_pairs(nodes, found))
     with torch.no_grad():
         if euclidean:
@@ -418,7 +401,7 @@ def _distances(
     return square.sqrt().double().numpy().reshape(found.shape)
 
 
-def _pairs(nodes: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int64]:
+def _pairs(nodes: Nodes, found: Nodes) -> Nodes:
     """Each node with what was found for it; -1, which is nothing, as 0."""
     return np.stack([np.repeat(nodes, found.shape[1]), np.maximum(found, 0).ravel()], axis=1)
 
