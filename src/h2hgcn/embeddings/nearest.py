@@ -15,7 +15,8 @@ from h2hgcn.errors import DataError
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
 from h2hgcn.kernels.distances import squared_distances_of_rows
 
-Nodes, Distances = NDArray[np.int64], NDArray[np.float64]
+Nodes = NDArray[np.int64]
+Distances = NDArray[np.float64]
 
 # Links from a node, or links to it; None counts an edge both ways.
 Direction = Literal["out", "in"]
@@ -163,7 +164,8 @@ def vectors_of(points: Any, space: str = "lorentz") -> Vectors:
         lifted = lorentz_tensor(points, space)
         time, part = lifted[:, :1], lifted[:, 1:]
         data, queries, places = lifted, torch.cat([-time, part], 1), part / (1 + time)
-    return Vectors(lifted, *(np.ascontiguousarray(x.float().numpy()) for x in (data, queries, places)), euclidean)
+    single = [np.ascontiguousarray(x.float().numpy()) for x in (data, queries, places)]
+    return Vectors(lifted, single[0], single[1], single[2], euclidean)
 
 
 def identity_of(vectors: Vectors) -> str:
@@ -354,16 +356,16 @@ def _first_free(
 ) -> ManyLinks:
     """Of what was found for each node, the first ``k`` that are neither itself nor linked with it."""
     size, rows = len(vectors.points), linked[nodes]
-    keys = np.sort(np.repeat(np.arange(len(nodes)), np.diff(rows.indptr)) * size + rows.indices)
-    wanted = np.arange(len(nodes))[:, None] * size + found
-    known = keys.take(np.searchsorted(keys, wanted), mode="clip") == wanted if len(keys) else False
+    links = np.sort(np.repeat(np.arange(len(nodes)), np.diff(rows.indptr)) * size + rows.indices)
+    pairs = np.arange(len(nodes))[:, None] * size + found
+    known = links.take(np.searchsorted(links, pairs), mode="clip") == pairs if len(links) else False
     measured = _distances(vectors.points, nodes, found, vectors.euclidean)
-    order_by = measured.copy()
+    keys = measured.copy()
     if rank is not None:
-        order_by = -rank(_pairs(nodes, found)).astype(np.float64).reshape(found.shape)
-    order_by[known | (found < 0) | (found == nodes[:, None])] = np.inf
-    order = np.lexsort((found, order_by), axis=1)[:, :k]
-    best, keys, measured = (np.take_along_axis(x, order, 1) for x in (found, order_by, measured))
+        keys[:] = -rank(_pairs(nodes, found)).reshape(found.shape)
+    keys[known | (found < 0) | (found == nodes[:, None])] = np.inf
+    order = np.lexsort((found, keys), axis=1)[:, :k]
+    best, keys, measured = (np.take_along_axis(x, order, 1) for x in (found, keys, measured))
     return ManyLinks(np.where(np.isfinite(keys), best, -1), np.where(np.isfinite(keys), measured, np.inf))
 
 

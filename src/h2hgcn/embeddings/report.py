@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral, Real
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from h2hgcn.embeddings.disk import Picture, compose
@@ -80,10 +79,8 @@ def write_report(
     """
     path, details = page_path(path, "a report"), details or {}
     pictures = [compose(each, labels, edges) for each in (layout, disk) if each is not None]
-    count = len(pictures[0].points) if pictures else 0
-    # ids as texts, since a script's numbers hold integers up to 2**53 only
-    texts = None if ids is None or not pictures else [str(name) for name in id_column(ids, count).to_pylist()]
-    drawn = _canvas_data(pictures, texts) if count > _MAX_SVG_POINTS else None
+    names = _names(pictures[0], ids) if pictures else []
+    drawn = _canvas_data(pictures, names) if len(names) > _MAX_SVG_POINTS else None
     script = bundle({name: asset(name) for name in ("geodesic.mjs", "disk.mjs")}, "disk.mjs") if drawn else None
     tables = [(caption, "metric", metrics), ("Without training", "method", trivial)]
     plain = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}
@@ -102,7 +99,7 @@ def write_report(
         confusion=list(zip(classes, counts, strict=True)) if classes and counts is not None else [],
         reliability=_reliability(details),
         curves=_curves(history, selected_by, best_epoch),
-        figures=[_figure(picture, texts) for picture in pictures],
+        figures=[_figure(picture, names) for picture in pictures],
         drawn=drawn,
         settings=[
             (name, ["setting", "value"], [[str(key), _shown(value)] for key, value in group.items()])
@@ -181,17 +178,17 @@ def _reliability(details: Mapping[str, Any]) -> dict[str, Any] | None:
     name, among = f"fraction of {what}", ", among all pairs that are not training edges" if of_links else ""
     numbers = [[f"{one['predicted']:.3g}", f"{one['actual']:.3g}", f"{one['count']:,.0f}"] for one in bins]
 
-    def share(value: float) -> float:  # on a logarithmic axis for links, from 1e-6
-        return 1 + math.log10(max(value, 1e-6)) / 6 if of_links else value
+    def scaled(value: float) -> float:  # logarithmic for links
+        return math.log10(max(value, 1e-6)) if of_links else value
 
+    low, high = (-6.0, 0.0) if of_links else (0.0, 1.0)
     marks = [10.0**power for power in range(-6, 1)] if of_links else [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     chart = _chart(
         name,
         f"Predicted probability against {name}; probabilities that are right lie on the diagonal.",
         "predicted",
-        [(one["predicted"], one["actual"]) for one in bins],
-        (share, share),
-        ([(mark, f"{mark:g}") for mark in marks],) * 2,
+        [(scaled(one["predicted"]), scaled(one["actual"])) for one in bins],
+        [(low, high, [(scaled(mark), f"{mark:g}") for mark in marks])] * 2,
         320,
     )
     texts = [f"predicted {one[0]}, {name} {one[1]}, {one[2]} predictions" for one in numbers]
@@ -217,28 +214,29 @@ _LEFT, _RIGHT, _TOP = 52, 408, 22  # of the axes of a chart
 # Larger numbers than this are left out of a chart, whose scale they would overflow.
 _LARGEST = 1e150
 
-_Ticks = list[tuple[float, str]]
+# The ends of an axis, and the numbers that are marked with their texts.
+_Axis = tuple[float, float, list[tuple[float, str]]]
 
 
 def _chart(
-    name: str, summary: str, x_name: str, points: Sequence[tuple[float, float]],
-    shares: Sequence[Callable[[float], float]], ticks: Sequence[_Ticks], height: int = 240,
-) -> dict[str, Any]:  # fmt: skip
-    """A line through points, in the units of its drawing; ``shares`` says how far along its axis a number lies."""
+    name: str, summary: str, x_name: str, points: Sequence[tuple[float, float]], axes: Sequence[_Axis], height: int
+) -> dict[str, Any]:
+    """A line through points, in the units of its drawing."""
     bottom = height - 34
+    (left, right, x_marks), (low, high, y_marks) = axes
 
     def x(value: float) -> str:
-        return f"{_LEFT + shares[0](value) * (_RIGHT - _LEFT):.1f}"
+        return f"{_LEFT + (value - left) / (right - left) * (_RIGHT - _LEFT):.1f}"
 
     def y(value: float) -> str:
-        return f"{bottom + shares[1](value) * (_TOP - bottom):.1f}"
+        return f"{bottom + (value - low) / (high - low) * (_TOP - bottom):.1f}"
 
     places = [(x(a), y(b)) for a, b in points]
     steps = [f"{a} {b}" for a, b in places]
     return {
         "name": name, "summary": summary, "x_name": x_name, "places": places,
-        "x_ticks": [(x(value), text) for value, text in ticks[0]],
-        "y_ticks": [(y(value), text) for value, text in ticks[1]],
+        "x_ticks": [(x(value), text) for value, text in x_marks],
+        "y_ticks": [(y(value), text) for value, text in y_marks],
         "line": "M" + "L".join(steps if len(steps) > 1 else steps * 2),  # a single point as a dot
         "best": None, "ideal": None, "dots": None,
         "height": height, "width": _RIGHT + 12, "left": _LEFT, "right": _RIGHT, "top": _TOP, "bottom": bottom,
@@ -289,16 +287,15 @@ def line_chart(
     if not drawn.any():
         return f"{title}: no finite value was recorded."
     epochs, values = epochs[drawn], values[drawn]
-    shares, marks = [], []
+    axes: list[_Axis] = []
     for numbers in (epochs, values):
         low, high = float(numbers.min()), float(numbers.max())
         margin = (high - low) * 0.04 or max(abs(high) * 0.1, 0.5)  # an axis always has a width
-        low, width = low - margin, high - low + 2 * margin
-        shares.append(lambda value, low=low, width=width: (value - low) / width)
-        marks.append([(value, f"{value:.6g}") for value in ticks(low, low + width)])
+        low, high = low - margin, high + margin
+        axes.append((low, high, [(value, f"{value:.6g}") for value in ticks(low, high)]))
     ends = [f"{_shown(values[k], 4)} at {word}{epochs[k]:g}" for k, word in ((0, "epoch "), (-1, ""))]
     points = list(zip(epochs.tolist(), values.tolist(), strict=True))
-    chart = _chart(title, f"{title} from {ends[0]} to {ends[1]}.", "epoch", points, shares, marks)
+    chart = _chart(title, f"{title} from {ends[0]} to {ends[1]}.", "epoch", points, axes, 240)
     marked = np.flatnonzero(epochs == best)
     if len(marked):
         chart["best"] = (*chart["places"][marked[0]], f"best epoch {best:g}: {_shown(values[marked[0]], 4)}")
@@ -316,7 +313,15 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 _HALF, _RADIUS = 500, 490  # of a drawing and of its disk
 
 
-def _figure(picture: Picture, texts: list[str] | None) -> dict[str, Any]:
+def _names(picture: Picture, ids: Any) -> list[str]:
+    """Ids with labels, as texts: a script's numbers hold integers up to 2**53 only."""
+    count = len(picture.points)
+    texts = [f"point {place}" for place in range(count)] if ids is None else id_column(ids, count).to_pylist()
+    labels = [None] * count if picture.labels is None else picture.labels.to_pylist()
+    return [f"{name}" if label is None else f"{name} · {label}" for name, label in zip(texts, labels, strict=True)]
+
+
+def _figure(picture: Picture, names: list[str]) -> dict[str, Any]:
     """A picture with its legend and caption, as SVG if it has few points, else for a canvas."""
     coloring, count = picture.coloring, len(picture.points)
     sizes = [f"{size:,}" for size in np.bincount(coloring.shades, minlength=len(coloring.names))]
@@ -329,9 +334,6 @@ def _figure(picture: Picture, texts: list[str] | None) -> dict[str, Any]:
     }  # fmt: skip
     if count > _MAX_SVG_POINTS:
         return shared
-    texts = [f"point {place}" for place in range(count)] if texts is None else texts
-    labels = [None] * count if picture.labels is None else picture.labels.to_pylist()
-    names = [name if label is None else f"{name} · {label}" for name, label in zip(texts, labels, strict=True)]
     places = _HALF + _RADIUS * picture.points * [1, -1]  # the page's second axis points down
     dots = [(f"{x:.1f}", f"{y:.1f}", name) for (x, y), name in zip(places.tolist(), names, strict=True)]
     groups = [
@@ -354,15 +356,9 @@ def _paths(picture: Picture) -> list[str]:
     return paths
 
 
-def _canvas_data(pictures: Sequence[Picture], texts: list[str] | None) -> dict[str, Any]:
+def _canvas_data(pictures: Sequence[Picture], names: list[str]) -> dict[str, Any]:
     """What the script draws: pictures of the same points, with their names once."""
-    data: dict[str, Any] = {"ids": texts}
-    labels: Any = pictures[0].labels
-    if labels is not None:
-        encoded = pc.dictionary_encode(labels)
-        data["labels"] = encoded.dictionary.to_pylist()
-        data["labelOf"] = _base64(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), "<i4")
-    data["pictures"] = [
+    drawn = [
         {
             "points": _base64(picture.points, "<f4"),
             "shades": _base64(picture.coloring.shades, "u1"),
@@ -372,7 +368,7 @@ def _canvas_data(pictures: Sequence[Picture], texts: list[str] | None) -> dict[s
         }
         for picture in pictures
     ]
-    return data
+    return {"names": names, "pictures": drawn}
 
 
 def _base64(array: NDArray[Any], dtype: str) -> str:

@@ -3,13 +3,6 @@ import { geodesic, traceGeodesic } from "./geodesic.mjs";
 
 const held = JSON.parse(document.getElementById("disk-data").textContent);
 const decoded = (text, Kind) => new Kind(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
-const labelOf = held.labelOf ? decoded(held.labelOf, Int32Array) : null;
-
-function nameOf(place) {
-  if (place < 0) return "";
-  const id = held.ids ? held.ids[place] : `point ${place}`;
-  return labelOf && labelOf[place] >= 0 ? `${id} · ${held.labels[labelOf[place]]}` : id;
-}
 
 function show(room, picture) {
   const canvas = room.querySelector("canvas");
@@ -80,7 +73,7 @@ function show(room, picture) {
     const found = nearest(event.offsetX * scale, event.offsetY * scale);
     if (found === chosen) return;
     chosen = found;
-    room.querySelector("output").textContent = nameOf(chosen);
+    room.querySelector("output").textContent = held.names[chosen] ?? "";
     draw();
   });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
