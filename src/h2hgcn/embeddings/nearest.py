@@ -365,8 +365,9 @@ def _first_free(
         keys[:] = -rank(_pairs(nodes, found)).reshape(found.shape)
     keys[known | (found < 0) | (found == nodes[:, None])] = np.inf
     order = np.lexsort((found, keys), axis=1)[:, :k]
-    best, keys, measured = (np.take_along_axis(x, order, 1) for x in (found, keys, measured))
-    return ManyLinks(np.where(np.isfinite(keys), best, -1), np.where(np.isfinite(keys), measured, np.inf))
+    there = np.isfinite(np.take_along_axis(keys, order, 1))
+    best, measured = np.take_along_axis(found, order, 1), np.take_along_axis(measured, order, 1)
+    return ManyLinks(np.where(there, best, -1), np.where(there, measured, np.inf))
 
 
 def measured_recall(

@@ -249,10 +249,10 @@ def _curves(history: Sequence[Mapping[str, Any]], selected_by: str | None, best_
     names = list(dict.fromkeys(name for entry in entries for name in entry if name != "epoch"))
     if selected_by is not None and names and selected_by not in names:
         raise DataError(f"the history has no {selected_by!r}; it has {', '.join(names)}")
+    loss = next((name for name in ("loss", "train_loss") if name in names), None)
+    metric = (selected_by if names else None) or next((name for name in names if name.startswith("val")), None)
     epochs = np.array([_number(entry.get("epoch", place), "epoch") for place, entry in enumerate(entries, 1)])
-    series = {name: np.array([_number(entry.get(name), name) for entry in entries]) for name in names}
-    loss = next((name for name in ("loss", "train_loss") if name in series), None)
-    metric = (selected_by if series else None) or next((name for name in names if name.startswith("val")), None)
+    series = {name: np.array([_number(entry.get(name), name) for entry in entries]) for name in (loss, metric) if name}
     best: float | None = best_epoch
     if best is None and metric is not None:
         best = best_of(epochs, series[metric], metric.endswith("loss"))
