@@ -1,40 +1,48 @@
 import math
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h2hgcn.embeddings.charts import Series, line_chart, read_history, ticks
+from h2hgcn.embeddings import write_report
+from h2hgcn.embeddings.report import best_of, line_chart, ticks
 from h2hgcn.errors import DataError
 
 NAN = math.nan
 
 
-def test_history_by_name():
-    series = read_history([{"epoch": 10, "loss": 1}, {"epoch": 20, "loss": None, "val": {"auc": 0.5}, "phase": "late"}])
-    np.testing.assert_array_equal(series["loss"].epochs, [10, 20])
-    np.testing.assert_array_equal(series["loss"].values, [1, NAN])
-    np.testing.assert_array_equal(series["val_auc"].values, [NAN, 0.5])
-    np.testing.assert_array_equal(read_history([{"a": 1}, {"a": 2}])["a"].epochs, [1, 2])
+def titles(tmp_path, history, **options):
+    """The sentences that describe the charts of a history."""
+    page = write_report(tmp_path / "report.html", "A run", {}, {}, history, **options).read_text()
+    return re.findall("<title>(.* at epoch .*)</title>", page)
 
 
-def test_history_of_something_else_is_refused():
+def test_history_by_name(tmp_path):
+    history = [{"epoch": 10, "loss": 1}, {"epoch": 20, "loss": None, "val": {"auc": 0.5}, "phase": "late"}]
+    assert titles(tmp_path, history) == [
+        "Training loss from 1.0000 at epoch 10 to 1.0000 at 10.",
+        "Validation ROC AUC from 0.5000 at epoch 20 to 0.5000 at 20.",
+    ]
+    assert titles(tmp_path, [{"a": 1}, {"a": 2}], selected_by="a") == ["a from 1.0000 at epoch 1 to 2.0000 at 2."]
+
+
+def test_history_of_something_else_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"'loss' holds \[1\]"):
-        read_history([{"loss": [1]}])
+        titles(tmp_path, [{"loss": [1]}])
 
 
 @pytest.mark.parametrize(
-    ("name", "values", "best"),
-    [("val_auc", [1, 3, NAN, 3], 2), ("val_loss", [2, NAN, 1, 5], 3), ("val_auc", [NAN] * 4, None)],
+    ("lowest", "values", "best"), [(False, [1, 3, NAN, 3], 2), (True, [2, NAN, 1, 5], 3), (False, [NAN] * 4, None)]
 )
-def test_best_epoch(name, values, best):
-    assert Series(name, np.arange(1.0, 5), np.array(values)).best_epoch() == best
+def test_best_epoch(lowest, values, best):
+    assert best_of(np.arange(1.0, 5), np.array(values), lowest) == best
 
 
 @given(st.lists(st.floats(), min_size=1, max_size=5))
 def test_any_numbers_make_a_chart(values):
-    chart = line_chart(Series("loss", np.arange(len(values)) * 1.0, np.array(values)), "Loss", 0)
+    chart = line_chart(np.arange(len(values)) * 1.0, np.array(values), "Loss", 0)
     assert "nan" not in str(chart)
     assert "inf" not in str(chart).replace("no finite value", "")
 

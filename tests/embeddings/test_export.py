@@ -176,7 +176,7 @@ def test_files_of_other_people_are_read(tmp_path):
         }
     )
     pq.write_table(table, tmp_path / "theirs.parquet")
-    with pytest.warns(DataWarning, match="the column 'lists' is left out: its values are of type list"):
+    with pytest.warns(DataWarning, match="the column 'lists' is left out: the values of 'lists' are of type list"):
         read = read_embeddings(tmp_path / "theirs.parquet", "poincare")
     assert read.ids.tolist() == ["a", "b", "c"]
     assert read.labels.tolist() == ["1", None, None]

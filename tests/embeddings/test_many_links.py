@@ -36,9 +36,8 @@ def test_an_exact_search_is_that_of_each_node(space, monkeypatch):
     vectors = vectors_of(points, space)
     told = []
     found = recommend_many(
-        vectors, edges, np.arange(400), 7, build_search(vectors, "exact"), euclidean=space == "euclidean",
-        progress=lambda *done: told.append(done),
-    )  # fmt: skip
+        vectors, edges, np.arange(400), 7, build_search(vectors, "exact"), progress=lambda *done: told.append(done)
+    )
     for node in range(0, 400, 13):
         wanted = recommend_links(points, edges, node, 7, space=space)
         assert found.others[node].tolist() == wanted.nodes.tolist()

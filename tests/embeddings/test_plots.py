@@ -65,8 +65,8 @@ def test_edges_count_once_and_many_are_left_out():
 @pytest.mark.parametrize(
     ("labels", "heading", "names"),
     [
-        ([10, 9, 9] * 20, "Label", ("9", "10")),
-        (["b", None, "a"] * 20, "Label", ("a", "b", "no label")),
+        ([10, 9, 9] * 20, "Label", ["9", "10"]),
+        (["b", None, "a"] * 20, "Label", ["a", "b", "no label"]),
         (range(60), "Distance to the middle", None),
         (None, "Distance to the middle", None),
     ],

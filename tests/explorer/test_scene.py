@@ -10,7 +10,7 @@ from h2hgcn.embeddings import recommend_links
 from h2hgcn.errors import DataError
 from h2hgcn.explorer import make_scene
 from h2hgcn.explorer.export import make_payload
-from h2hgcn.explorer.scene import MISSING, OTHER, find_links, make_column
+from h2hgcn.explorer.scene import MISSING, OTHER, make_column
 from h2hgcn.geometry import lorentz, poincare
 
 POINTS = random_points(60, 5, 3.0)
@@ -40,12 +40,13 @@ def test_euclidean_points_are_refused():
 
 
 def test_links_come_both_ways_and_once():
-    links = find_links([[0, 1, 2, 2, 3], [1, 0, 2, 1, 1]], 5)
-    assert [links.of(node).tolist() for node in range(5)] == [[1], [0, 2, 3], [1], [1], []]
-    assert links.count == 3
-    assert links.degrees().tolist() == [1, 3, 1, 1, 0]
+    scene = make_scene(np.zeros((5, 2)), range(5), None, "poincare", [[0, 1, 2, 2, 3], [1, 0, 2, 1, 1]])
+    assert scene.links.toarray().nonzero()[1].tolist() == [1, 0, 2, 3, 1, 1]
+    assert make_payload(scene).about["links"] == 3
+    degree = next(column for column in scene.columns if column.name == "degree")
+    assert degree.values.tolist() == [1, 3, 1, 1, 0]
     with pytest.raises(DataError, match="there are 2 points"):
-        find_links([[0], [2]], 2)
+        make_scene(np.zeros((2, 2)), range(2), None, "poincare", [[0], [2]])
 
 
 def test_columns_of_numbers():
@@ -143,7 +144,7 @@ def test_the_payload_describes_its_buffers(scene):
     text, offsets = payload.buffers["id_text"].tobytes(), payload.buffers["id_offsets"]
     assert text[offsets[12] : offsets[13]] == b"n12"
     assert [column["name"] for column in payload.about["columns"]] == ["label", "radius", "degree", "weight", "parity"]
-    assert payload.part("points", 2, 2) == scene.points[1].tobytes()
+    assert payload.buffers["points"][2:4].tobytes() == scene.points[1].tobytes()
 
 
 def test_nearest_where_products_are_rounded():

@@ -194,7 +194,7 @@ def test_200_clients_at_once(address):
 
 def test_a_failure_is_one_sentence_and_no_traceback(serve, monkeypatch, capfd):
     scene = tree_scene(3)
-    monkeypatch.setattr(scene.nearest, "_probabilities", lambda pairs: 1 / 0)
+    monkeypatch.setattr(scene.nearest, "probabilities", lambda pairs: 1 / 0)
     with httpx.Client(base_url=serve(scene)) as client:
         answer = client.get("/api/nodes/1/links")
         assert (answer.status_code, answer.json()) == (500, {"detail": "the server failed to answer"})

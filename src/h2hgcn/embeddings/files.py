@@ -1,9 +1,10 @@
-"""Embeddings in files: Parquet, NPZ and CSV."""
+"""Embeddings in Parquet, NPZ and CSV files."""
 
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,251 +20,14 @@ from h2hgcn.embeddings.coordinates import Coordinates, Points, check_coordinates
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import atomic_write
 
+FORMATS, STREAMED = (".parquet", ".npz", ".csv"), (".parquet", ".npy")
 
-def id_column(ids: Any, count: int) -> pa.Array:
-    """Different ids as int64 or text, as they came."""
-    column = _column(ids, "ids", count)
-    if pa.types.is_integer(column.type):
-        column = _cast(column, pa.int64(), "ids")
-    elif not _is_text(column.type):
-        raise DataError(f"the ids are of type {column.type}; pass integers or texts")
-    _refuse_gaps(column, "ids")
-    counts = pc.value_counts(column)
-    twice = pc.index(pc.greater(counts.field("counts"), 1), True).as_py()
-    if twice >= 0:
-        raise DataError(f"the id {counts.field('values')[twice].as_py()!r} is there twice; give every point its own")
-    return column
-
-
-def label_column(labels: Any, count: int) -> pa.Array:
-    """Labels as text; None where there is none."""
-    column = _column(labels, "labels", count)
-    if pa.types.is_null(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
-        column = column.cast(pa.string())
-    if not _is_text(column.type):
-        raise DataError(f"the labels are of type {column.type}; pass texts or integers, and None for no label")
-    return column
-
-
-def extra_column(values: Any, name: str, count: int) -> pa.Array:
-    """A further column of numbers, truth values or texts, without gaps."""
-    column = _column(values, f"values of {name!r}", count)
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or _is_text(kind)):
-        raise DataError(f"the values of {name!r} are of type {kind}; pass numbers, truth values or texts")
-    _refuse_gaps(column, f"values of {name!r}")
-    return column
-
-
-def plain_column(values: Any, what: str, count: int) -> pa.Array:
-    """A column of a file that others wrote: categories as their values, dates as texts, decimals as numbers."""
-    column = _column(values, what, count)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_temporal(column.type):
-        return column.cast(pa.string())
-    return column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
-
-
-def read_labels(values: Any, count: int) -> pa.Array:
-    """Labels as text; a column of integers that has gaps may be one of floats, of which NaN is no label."""
-    column = plain_column(values, "labels", count)
-    if pa.types.is_floating(column.type):
-        known = pc.if_else(pc.is_nan(column), None, column)
-        if pc.all(pc.equal(known, pc.round(known))).as_py() is not False:
-            column = _cast(known, pa.int64(), "labels")
-    return label_column(column, count)
-
-
-def read_values(values: Any, name: str, count: int) -> NDArray[Any]:
-    """A further column; where there is no value, numbers are NaN and everything else is None."""
-    column = plain_column(values, f"values of {name!r}", count)
-    kind = column.type
-    if pa.types.is_null(kind):
-        return np.full(count, np.nan)
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or _is_text(kind)):
-        raise DataError(f"its values are of type {kind}, neither numbers, truth values nor texts")
-    return column.to_numpy(zero_copy_only=False) if column.null_count else ids_as_array(column)
-
-
-def ids_as_array(column: pa.Array) -> NDArray[Any]:
-    """Integers, or NumPy's texts."""
-    array = column.to_numpy(zero_copy_only=False)
-    return array.astype(np.str_) if _is_text(column.type) else array
-
-
-def _column(values: Any, what: str, count: int) -> pa.Array:
-    try:
-        column = values if isinstance(values, pa.Array) else pa.array(_sequence(values))
-        column = column.cast(pa.string()) if pa.types.is_large_string(column.type) else column
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(f"the {what} cannot be used ({error}); pass a list of values of one kind") from error
-    if len(column) != count:
-        raise DataError(f"there are {len(column)} {what} for {count} points; pass one for each")
-    return column
-
-
-def _sequence(values: Any) -> Any:
-    """Arrays as they are; of anything else a list, whose values NumPy would quietly turn into one kind."""
-    return np.asarray(values) if hasattr(values, "__array__") else list(values)
-
-
-def _cast(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
-    try:
-        return column.cast(kind)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"the {what} do not fit {kind} ({error}); pass them as texts") from error
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind))
-
-
-def _refuse_gaps(column: pa.Array, what: str) -> None:
-    if column.null_count:
-        row = pc.index(pc.is_null(column), True).as_py()
-        raise DataError(f"the {what} have a gap in row {row}; fill it")
-
+_COORDINATE = re.compile(r"x(0|[1-9][0-9]*)", re.ASCII)
 
 # Names that mean something else than a further column, in a file or to ``np.savez``.
-RESERVED = frozenset({"id", "label", "label_missing", "points", "coordinates", "file", "allow_pickle"})
+_RESERVED = frozenset({"id", "label", "label_missing", "points", "coordinates", "file", "allow_pickle"})
 
-Read = tuple[dict[str, Any], Points, str | None]
-
-
-@dataclass(frozen=True)
-class Format:
-    """``write(path, columns, points, further, coordinates)``; ``read(path)`` gives columns, points, coordinates."""
-
-    write: Callable[[Path, pa.Table, Points, pa.Table, str], None]
-    read: Callable[[Path], Read]
-
-
-def format_of(path: Path) -> Format:
-    """The format that a file's ending says."""
-    if path.suffix.lower() not in FORMATS:
-        raise DataError(f"{path}: embeddings are kept in {', '.join(FORMATS)} files; end the name with one of these")
-    return FORMATS[path.suffix.lower()]
-
-
-def is_coordinate(name: str) -> bool:
-    """Whether a column is called as coordinates are: ``x0``, ``x1``, ..."""
-    return re.fullmatch(r"x(0|[1-9][0-9]*)", name, re.ASCII) is not None
-
-
-def _write_parquet(path: Path, columns: pa.Table, points: Points, further: pa.Table, coordinates: str) -> None:
-    with atomic_write(path) as file:
-        pq.write_table(parquet_table(columns, points, further, coordinates), file, write_page_checksum=True)
-
-
-def parquet_table(columns: pa.Table, points: Points, further: pa.Table, coordinates: str) -> pa.Table:
-    """All columns, and which coordinates they hold."""
-    dim = points.shape[1] - (coordinates == "lorentz")
-    table = _joined(columns, points, further, coordinates)
-    return table.replace_schema_metadata({"coordinates": coordinates, "dim": str(dim)})
-
-
-def _read_parquet(path: Path) -> Read:
-    try:
-        table = pq.read_table(path, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} is not a whole Parquet file ({error}); write it again") from error
-    said = (table.schema.metadata or {}).get(b"coordinates")
-    return _parted(table, path, said.decode(errors="replace") if said else None)
-
-
-def _write_csv(path: Path, columns: pa.Table, points: Points, further: pa.Table, coordinates: str) -> None:
-    with atomic_write(path) as file:
-        pa_csv.write_csv(_joined(columns, points, further, coordinates), file)
-
-
-def _read_csv(path: Path) -> Read:
-    texts = {"label": pa.string(), "id": pa.string()}  # ids may be 007
-    gaps = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
-    options = pa_csv.ConvertOptions(column_types=texts, **gaps)
-    lines = pa_csv.ParseOptions(newlines_in_values=True)
-    try:
-        table = pa_csv.read_csv(path, parse_options=lines, convert_options=options)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} is not a whole CSV file ({error}); write it again") from error
-    columns, points, said = _parted(table, path, None)
-    whole = pc.match_substring_regex(columns["id"], r"^(0|-?[1-9][0-9]{0,18})$")
-    if pc.all(whole, skip_nulls=False).as_py() and not _ids_are_quoted(path):
-        columns["id"] = _cast(columns["id"], pa.int64(), "ids")
-    return columns, points, said
-
-
-def _ids_are_quoted(path: Path) -> bool:
-    """Texts are written in quotes and integers are not, so that the id '12' stays a text."""
-    with path.open("rb") as file:
-        next(file, b"")
-        return file.read(1) == b'"'
-
-
-def _write_npz(path: Path, columns: pa.Table, points: Points, further: pa.Table, coordinates: str) -> None:
-    arrays: dict[str, Any] = {name: ids_as_array(further[name].combine_chunks()) for name in further.column_names}
-    arrays |= {"points": points, "coordinates": np.array(coordinates)}
-    arrays["id"] = ids_as_array(columns["id"].combine_chunks())
-    if "label" in columns.column_names:
-        labels = columns["label"].combine_chunks()
-        arrays["label"] = ids_as_array(pc.fill_null(labels, ""))
-        arrays["label_missing"] = pc.is_null(labels).to_numpy(zero_copy_only=False)
-    with atomic_write(path) as file:
-        np.savez(file, **arrays)
-
-
-def _read_npz(path: Path) -> Read:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except (ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} is not a whole NPZ file of plain arrays ({error}); write it again") from error
-    for name in ("points", "id"):
-        if name not in arrays:
-            raise DataError(f"{path} has no array {name!r}; it has {', '.join(arrays) or 'none'}")
-    said = str(arrays.pop("coordinates")) if "coordinates" in arrays else None
-    missing = arrays.pop("label_missing", None)
-    if missing is not None and "label" in arrays and missing.shape == arrays["label"].shape:
-        arrays["label"] = np.where(missing.astype(bool), None, arrays["label"].astype(object))
-    return arrays, arrays.pop("points"), said
-
-
-def _joined(columns: pa.Table, points: Points, further: pa.Table, coordinates: str) -> pa.Table:
-    first = 0 if coordinates == "lorentz" else 1
-    named = {f"x{first + place}": pa.array(np.ascontiguousarray(column)) for place, column in enumerate(points.T)}
-    parts = {name: table[name] for table in (columns, further) for name in table.column_names}
-    return pa.table({name: parts.pop(name) for name in columns.column_names} | named | parts)
-
-
-def _parted(table: pa.Table, path: Path, said: str | None) -> Read:
-    names = table.column_names
-    if len(set(names)) < len(names) or "id" not in names:
-        raise DataError(f"{path} needs one column 'id' and no name twice; its columns are {', '.join(names)}")
-    places = sorted(int(name[1:]) for name in names if is_coordinate(name))
-    if not places or places[0] > 1 or places != list(range(places[0], places[0] + len(places))):
-        raise DataError(f"{path} needs the columns x1, x2, ... without a gap (x0 before them for Lorentz points)")
-    said = said or ("lorentz" if places[0] == 0 else None)
-    if (said == "lorentz") != (places[0] == 0):
-        raise DataError(f"{path} says its coordinates are {said}, but begins with x{places[0]}; write it again")
-    if not table.num_rows:
-        raise DataError(f"{path} has no rows; write at least one point into it")
-    points = np.column_stack([_numbers(table, f"x{place}", path) for place in places])
-    others = [name for name in names if not is_coordinate(name)]
-    return {name: table[name].combine_chunks() for name in others}, points, said
-
-
-def _numbers(table: pa.Table, name: str, path: Path) -> Any:
-    column = table[name]
-    if column.null_count or not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-        raise DataError(f"{path}: the column {name!r} holds something else than numbers, or a gap; fix it")
-    return column.to_numpy()
-
-
-FORMATS = {
-    ".parquet": Format(_write_parquet, _read_parquet),
-    ".npz": Format(_write_npz, _read_npz),
-    ".csv": Format(_write_csv, _read_csv),
-}
+_Columns = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -294,17 +58,24 @@ def write_embeddings(
     ``extra`` holds further columns by name. A file that is there is replaced only if ``overwrite`` says so.
     """
     path = Path(path)
-    file_format = format_of(path)
+    suffix = _format_of(path)
     if path.exists() and not overwrite:
         raise DataError(f"{path} is there already; name another file, or say overwrite=True")
-    own = "euclidean" if check_coordinates(space) == "euclidean" else "lorentz"
-    wanted = check_coordinates(coordinates or own)
+    wanted = _coordinates_for(coordinates, space)
     array = convert(points, wanted, space)
-    columns = {"id": id_column(ids, len(array))}
-    if labels is not None:
-        columns["label"] = label_column(labels, len(array))
-    further = {name: extra_column(values, name, len(array)) for name, values in _checked_names(extra or {}).items()}
-    file_format.write(path, pa.table(columns), array, pa.table(further), wanted)
+    columns, further = _named_columns(ids, labels, len(array)), {}
+    for name, values in (extra or {}).items():
+        if not isinstance(name, str) or not name or "\n" in name or name in _RESERVED or _COORDINATE.fullmatch(name):
+            raise DataError(f"a further column cannot be called {name!r}; choose another name")
+        further[name] = _extra_column(values, name, len(array))
+        _refuse_gaps(further[name], f"values of {name!r}")
+    with atomic_write(path) as file:
+        if suffix == ".npz":
+            np.savez(file, **_plain_arrays(columns, array, further, wanted))
+        elif suffix == ".csv":
+            pa_csv.write_csv(_table(columns, array, further, wanted), file)
+        else:
+            pq.write_table(_table(columns, array, further, wanted), file, write_page_checksum=True)
     return path
 
 
@@ -315,51 +86,35 @@ def read_embeddings(path: str | Path, coordinates: str | None = None) -> Embeddi
     Further columns may have gaps; those that hold neither numbers nor texts are left out with a ``DataWarning``.
     """
     path = Path(path)
-    file_format = format_of(path)
+    kind, read = _READERS[_format_of(path)]
     if not path.is_file():
         raise DataError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; name a file of embeddings")
-    columns, points, said = file_format.read(path)
-    kind = _agreed(path, said, coordinates)
     try:
-        array = check_points(points, kind)
-        ids = ids_as_array(id_column(plain_column(columns.pop("id"), "ids", len(array)), len(array)))
-        labels = read_labels(columns.pop("label"), len(array)) if "label" in columns else None
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
-    extra = _further(path, columns, len(array))
-    return Embeddings(array, ids, None if labels is None else labels.to_numpy(zero_copy_only=False), kind, extra)
-
-
-def _further(path: Path, columns: Mapping[str, Any], count: int) -> dict[str, NDArray[Any]]:
-    found = {}
-    for name, values in columns.items():
-        try:
-            found[name] = read_values(values, name, count)
-        except DataError as error:
-            warnings.warn(f"{path}: the column {name!r} is left out: {error}", DataWarning, stacklevel=3)
-    return found
-
-
-def _checked_names(extra: Mapping[str, Any]) -> Mapping[str, Any]:
-    for name in extra:
-        if not isinstance(name, str) or not name or "\n" in name or name in RESERVED or is_coordinate(name):
-            raise DataError(f"a further column cannot be called {name!r}; choose another name")
-    return extra
-
-
-def _agreed(path: Path, said: str | None, asked: str | None) -> Coordinates:
-    """The coordinates that the file and the caller tell, if one does and the other does not contradict."""
-    if said is None and asked is None:
+        columns, points, said = read(path)
+    except (pa.ArrowException, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path} is not a whole {kind} file ({error}); write it again") from error
+    if said is None and coordinates is None:
         raise DataError(
             f"{path} does not say which coordinates it holds; pass coordinates='poincare' (--coordinates), say"
         )
-    known = check_coordinates(said or asked or "")
-    if asked is not None and check_coordinates(asked) != known:
-        raise DataError(f"{path} holds {known} coordinates, not {asked} ones; leave `coordinates` out")
-    return known
-
-
-STREAMED = (".parquet", ".npy")
+    known = check_coordinates(said or coordinates or "")
+    if coordinates is not None and check_coordinates(coordinates) != known:
+        raise DataError(f"{path} holds {known} coordinates, not {coordinates} ones; leave `coordinates` out")
+    try:
+        array = check_points(points, known)
+        ids = as_array(id_column(columns.pop("id"), len(array)))
+        labels = _read_labels(columns.pop("label"), len(array)) if "label" in columns else None
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+    extra = {}
+    for name, values in columns.items():
+        try:
+            extra[name] = as_array(_extra_column(values, name, len(array)))
+        except DataError as error:
+            warnings.warn(f"{path}: the column {name!r} is left out: {error}", DataWarning, stacklevel=2)
+    return Embeddings(array, ids, labels, known, extra)
 
 
 def stream_embeddings(
@@ -377,34 +132,195 @@ def stream_embeddings(
     """
     if path.suffix.lower() not in STREAMED:
         raise DataError(f"{path}: points of any number are kept in {' or '.join(STREAMED)} files; end the name so")
-    wanted = check_coordinates(coordinates or ("euclidean" if check_coordinates(space) == "euclidean" else "lorentz"))
-    converted = (convert(block, wanted, space) for block in blocks)
-    if path.suffix.lower() == ".npy":
-        _write_npy(path, converted, len(ids))
-        return
-    columns = {"id": id_column(ids, len(ids))}
-    if labels is not None:
-        columns["label"] = label_column(labels, len(ids))
-    _stream_parquet(path, converted, pa.table(columns), wanted)
-
-
-def _write_npy(path: Path, blocks: Iterable[Points], count: int) -> None:
-    with atomic_write(path) as file:
-        for number, block in enumerate(blocks):
-            if not number:
-                descr = np.lib.format.dtype_to_descr(block.dtype)
-                header = {"descr": descr, "fortran_order": False, "shape": (count, block.shape[1])}
-                np.lib.format.write_array_header_1_0(file, header)
-            file.write(np.ascontiguousarray(block).data)
-
-
-def _stream_parquet(path: Path, blocks: Iterable[Points], columns: pa.Table, coordinates: str) -> None:
+    wanted = _coordinates_for(coordinates, space)
+    plain = path.suffix.lower() == ".npy"
+    columns = {} if plain else _named_columns(ids, labels, len(ids))
     first, writer = 0, None
     with atomic_write(path) as file:
         for block in blocks:
-            table = parquet_table(columns.slice(first, len(block)), block, pa.table({}), coordinates)
-            writer = writer or pq.ParquetWriter(file, table.schema, write_page_checksum=True)
-            writer.write_table(table)
-            first += len(block)
+            points = convert(block, wanted, space)
+            if plain:
+                if not first:
+                    descr = np.lib.format.dtype_to_descr(points.dtype)
+                    header = {"descr": descr, "fortran_order": False, "shape": (len(ids), points.shape[1])}
+                    np.lib.format.write_array_header_1_0(file, header)
+                file.write(np.ascontiguousarray(points).data)
+            else:
+                part = {name: column.slice(first, len(points)) for name, column in columns.items()}
+                table = _table(part, points, {}, wanted)
+                writer = writer or pq.ParquetWriter(file, table.schema, write_page_checksum=True)
+                writer.write_table(table)
+            first += len(points)
         if writer is not None:
             writer.close()
+
+
+def _format_of(path: Path) -> str:
+    if path.suffix.lower() not in FORMATS:
+        raise DataError(f"{path}: embeddings are kept in {', '.join(FORMATS)} files; end the name with one of these")
+    return path.suffix.lower()
+
+
+def _coordinates_for(coordinates: str | None, space: str) -> Coordinates:
+    own = "euclidean" if check_coordinates(space) == "euclidean" else "lorentz"
+    return check_coordinates(coordinates or own)
+
+
+def _table(columns: _Columns, points: Points, further: _Columns, coordinates: str) -> pa.Table:
+    """All columns, and which coordinates they hold."""
+    hyperboloid = coordinates == "lorentz"
+    numbered = enumerate(points.T, 0 if hyperboloid else 1)
+    named = {f"x{place}": pa.array(np.ascontiguousarray(column)) for place, column in numbered}
+    metadata = {"coordinates": coordinates, "dim": str(points.shape[1] - hyperboloid)}
+    return pa.table(columns | named | further, metadata=metadata)
+
+
+def _plain_arrays(columns: _Columns, points: Points, further: _Columns, coordinates: str) -> dict[str, Any]:
+    arrays = {name: as_array(column) for name, column in further.items()}
+    arrays |= {"points": points, "coordinates": np.array(coordinates), "id": as_array(columns["id"])}
+    if "label" in columns:
+        arrays["label"] = as_array(pc.fill_null(columns["label"], ""))
+        arrays["label_missing"] = pc.is_null(columns["label"]).to_numpy(zero_copy_only=False)
+    return arrays
+
+
+def _read_parquet(path: Path) -> tuple[_Columns, Points, str | None]:
+    table = pq.read_table(path, page_checksum_verification=True)
+    said = (table.schema.metadata or {}).get(b"coordinates")
+    return _parted(table, path, said.decode(errors="replace") if said else None)
+
+
+def _read_csv(path: Path) -> tuple[_Columns, Points, str | None]:
+    options = pa_csv.ConvertOptions(
+        column_types={"label": pa.string(), "id": pa.string()},  # ids may be 007
+        null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
+    )  # fmt: skip
+    table = pa_csv.read_csv(path, parse_options=pa_csv.ParseOptions(newlines_in_values=True), convert_options=options)
+    columns, points, said = _parted(table, path, None)
+    with path.open("rb") as file:
+        next(file, b"")
+        quoted = file.read(1) == b'"'  # as texts are written and integers are not: the id '12' stays a text
+    whole = pc.match_substring_regex(columns["id"], r"^(0|-?[1-9][0-9]*)$")
+    if not quoted and pc.all(whole, skip_nulls=False).as_py():
+        with suppress(pa.ArrowInvalid):  # too large for an integer
+            columns["id"] = columns["id"].cast(pa.int64())
+    return columns, points, said
+
+
+def _read_npz(path: Path) -> tuple[_Columns, Points, str | None]:
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    for name in ("points", "id"):
+        if name not in arrays:
+            raise DataError(f"{path} has no array {name!r}; it has {', '.join(arrays) or 'none'}")
+    said = str(arrays.pop("coordinates")) if "coordinates" in arrays else None
+    missing = arrays.pop("label_missing", None)
+    if missing is not None and "label" in arrays and missing.shape == arrays["label"].shape:
+        arrays["label"] = np.where(missing.astype(bool), None, arrays["label"].astype(object))
+    return arrays, arrays.pop("points"), said
+
+
+_READERS = {".parquet": ("Parquet", _read_parquet), ".npz": ("NPZ", _read_npz), ".csv": ("CSV", _read_csv)}
+
+
+def _parted(table: pa.Table, path: Path, said: str | None) -> tuple[_Columns, Points, str | None]:
+    """The columns of a table, the points in it, and their coordinates as far as they are known."""
+    names = table.column_names
+    if len(set(names)) < len(names) or "id" not in names:
+        raise DataError(f"{path} needs one column 'id' and no name twice; its columns are {', '.join(names)}")
+    places = sorted(int(name[1:]) for name in names if _COORDINATE.fullmatch(name))
+    if not places or places[0] > 1 or places != list(range(places[0], places[0] + len(places))):
+        raise DataError(f"{path} needs the columns x1, x2, ... without a gap (x0 before them for Lorentz points)")
+    said = said or ("lorentz" if places[0] == 0 else None)
+    if (said == "lorentz") != (places[0] == 0):
+        raise DataError(f"{path} says its coordinates are {said}, but begins with x{places[0]}; write it again")
+    if not table.num_rows:
+        raise DataError(f"{path} has no rows; write at least one point into it")
+    columns = {name: table[name].combine_chunks() for name in names}
+    parts = [columns.pop(f"x{place}") for place in places]
+    for place, part in zip(places, parts, strict=True):
+        if part.null_count or not (pa.types.is_floating(part.type) or pa.types.is_integer(part.type)):
+            raise DataError(f"{path}: the column 'x{place}' holds something else than numbers, or a gap; fix it")
+    return columns, np.column_stack(parts), said
+
+
+def _named_columns(ids: Any, labels: Any, count: int) -> _Columns:
+    columns = {"id": id_column(ids, count)}
+    return columns if labels is None else columns | {"label": label_column(labels, count)}
+
+
+def id_column(ids: Any, count: int) -> pa.Array:
+    """Different ids as int64 or text, as they came."""
+    column = _column(ids, "ids", count)
+    if pa.types.is_integer(column.type):
+        try:
+            column = column.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise DataError(f"the ids do not fit int64 ({error}); pass them as texts") from error
+    elif not pa.types.is_string(column.type):
+        raise DataError(f"the ids are of type {column.type}; pass integers or texts")
+    _refuse_gaps(column, "ids")
+    counts = pc.value_counts(column)
+    twice = pc.index(pc.greater(counts.field("counts"), 1), True).as_py()
+    if twice >= 0:
+        raise DataError(f"the id {counts.field('values')[twice].as_py()!r} is there twice; give every point its own")
+    return column
+
+
+def label_column(labels: Any, count: int) -> pa.Array:
+    """Labels as text; None where there is none."""
+    column = _column(labels, "labels", count)
+    if pa.types.is_null(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+        column = column.cast(pa.string())
+    if not pa.types.is_string(column.type):
+        raise DataError(f"the labels are of type {column.type}; pass texts or integers, and None for no label")
+    return column
+
+
+def _read_labels(values: Any, count: int) -> NDArray[np.object_]:
+    """Labels as texts; integers with gaps may have become floats, of which NaN is no label."""
+    column = _column(values, "labels", count)
+    if pa.types.is_floating(column.type):
+        with suppress(pa.ArrowInvalid):  # fractions
+            column = pc.if_else(pc.is_nan(column), None, column).cast(pa.int64())
+    return label_column(column, count).to_numpy(zero_copy_only=False)
+
+
+def _extra_column(values: Any, name: str, count: int) -> pa.Array:
+    """A further column of numbers, truth values or texts."""
+    column = _column(values, f"values of {name!r}", count)
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string, pa.types.is_null)
+    if not any(is_kind(column.type) for is_kind in kinds):
+        raise DataError(f"the values of {name!r} are of type {column.type}, not numbers, truth values or texts")
+    return column.cast(pa.float64()) if pa.types.is_null(column.type) else column
+
+
+def as_array(column: pa.Array) -> NDArray[Any]:
+    """Numbers, truth values or NumPy's texts; of values with gaps, numbers with NaN or objects with None."""
+    array = column.to_numpy(zero_copy_only=False)
+    return array.astype(np.str_) if pa.types.is_string(column.type) and not column.null_count else array
+
+
+def _column(values: Any, what: str, count: int) -> pa.Array:
+    """A column of one kind: categories become their values, dates texts, and decimals floats."""
+    try:
+        if not isinstance(values, pa.Array):
+            # arrays as they are; of anything else a list, whose values NumPy would quietly turn into one kind
+            values = pa.array(np.asarray(values) if hasattr(values, "__array__") else list(values))
+        kind = values.type
+        if pa.types.is_dictionary(kind):
+            values = values.dictionary_decode()
+        if pa.types.is_temporal(kind) or pa.types.is_large_string(values.type):
+            values = values.cast(pa.string())
+        column = values.cast(pa.float64()) if pa.types.is_decimal(kind) else values
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"the {what} cannot be used ({error}); pass a list of values of one kind") from error
+    if len(column) != count:
+        raise DataError(f"there are {len(column)} {what} for {count} points; pass one for each")
+    return column
+
+
+def _refuse_gaps(column: pa.Array, what: str) -> None:
+    if column.null_count:
+        row = pc.index(pc.is_null(column), True).as_py()
+        raise DataError(f"the {what} have a gap in row {row}; fill it")

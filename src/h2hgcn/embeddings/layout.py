@@ -5,21 +5,19 @@ the nearest neighbors of a point attract it, random points repel it with the hea
 (Guo et al. 2022), and random pairs are pulled to their distance (stress), all with hyperbolic distances."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from h2hgcn.embeddings.coordinates import check_coordinates, lorentz_tensor
-from h2hgcn.embeddings.disk import DiskProjection, different_links, project_to_disk
-from h2hgcn.embeddings.nearest import ExactSearch, check_edges, recommend_many, vectors_of
+from h2hgcn.embeddings.coordinates import lorentz_tensor
+from h2hgcn.embeddings.disk import DiskProjection, Plane, different_links, project_to_disk
+from h2hgcn.embeddings.nearest import ExactSearch, check_edges, recommend_many, shared_fraction, vectors_of
 from h2hgcn.geometry import klein, lorentz, poincare
 from h2hgcn.jit import compiled, random_below, random_state, run_on_rows
-
-Plane = NDArray[np.float64]
 
 # Nearest neighbors grow with the square of the points: more than these are projected.
 MOST_POINTS = 100_000
@@ -61,65 +59,53 @@ def layout_in_disk(points: Any, edges: Any = None, space: str = "lorentz", *, se
     layout for any number of threads.
     """
     projection = project_to_disk(points, space)
-    kind = check_coordinates(space)
-    lifted = None if kind == "euclidean" else lorentz_tensor(points, kind)
-    if lifted is None or lifted.shape[1] <= 3 or len(lifted) <= 3:
+    start = projection.points
+    if projection.space == "euclidean" or len(projection.center) <= 3 or len(start) <= 3:
         return projection
-    drawn = None if edges is None else _draw_tree(check_edges(edges, len(lifted)), projection.points)
-    if drawn is None and len(lifted) > MOST_POINTS:
-        return replace(projection, keeps=f"{projection.keeps} {_TOO_MANY}")
-    before = faithfulness(lifted, projection.points)
-    if drawn is not None:
-        found = faithfulness(lifted, drawn)
-        if found.neighbors > before.neighbors:
-            return replace(projection, points=drawn, method="tree", keeps=f"{_TREE} {_compared(found, before)}")
-    placed = optimized(lifted, projection.points, seed) if len(lifted) <= MOST_POINTS else projection.points
-    found = faithfulness(lifted, placed)
-    if found.neighbors <= before.neighbors:
-        return projection
-    return replace(projection, points=placed, method="neighbors", keeps=f"{_OPTIMIZED} {_compared(found, before)}")
+    lifted, few = lorentz_tensor(points, space), len(start) <= MOST_POINTS
+    drawn = None if edges is None else _draw_tree(check_edges(edges, len(start)), start)
+    if drawn is None and not few:
+        more = f"Layouts that keep neighbors are made for up to {MOST_POINTS:,} points."
+        return replace(projection, keeps=f"{projection.keeps} {more}")
+    before = faithfulness(lifted, start)
+
+    def better(placed: Plane, method: Literal["tree", "neighbors"]) -> DiskProjection | None:
+        found = faithfulness(lifted, placed)
+        if found.neighbors <= before.neighbors:
+            return None
+        keeps = (
+            f"{_DONE[method]} Of the 10 nearest neighbors of a node in the embedding, {found.neighbors:.0%} are among "
+            f"the 10 nearest here (projection: {before.neighbors:.0%}); the rank correlation of distances is "
+            f"{found.spearman:.2f} (projection: {before.spearman:.2f})."
+        )
+        return replace(projection, points=placed, method=method, keeps=keeps)
+
+    tree = better(drawn, "tree") if drawn is not None else None
+    return tree or (better(optimized(lifted, start, seed), "neighbors") if few else None) or projection
 
 
-_TREE = (
-    "The graph is a tree, and this is a drawing of it: the root is in the middle, a step down is a step outward, and a "
-    "branch keeps to its own sector."
-)
-_OPTIMIZED = "Points were placed so that nearest neighbors stay near and other distances keep their order."
-_TOO_MANY = f"Layouts that keep neighbors are made for up to {MOST_POINTS:,} points."
-
-
-def _compared(found: Faithfulness, projection: Faithfulness) -> str:
-    return (
-        f"Of the 10 nearest neighbors of a node in the embedding, {found.neighbors:.0%} are among the 10 nearest here "
-        f"(projection: {projection.neighbors:.0%}); the rank correlation of distances is {found.spearman:.2f} "
-        f"(projection: {projection.spearman:.2f})."
-    )
+_DONE = {
+    "tree": "The graph is a tree, and this is a drawing of it: the root is in the middle, a step down is a step "
+    "outward, and a branch keeps to its own sector.",
+    "neighbors": "Points were placed so that nearest neighbors stay near and other distances keep their order.",
+}
 
 
 def faithfulness(points: Any, disk: Plane, space: str = "lorentz") -> Faithfulness:
     """How true points of the disk are to those of a hyperbolic space, measured on at most 2,000 nodes."""
+    from scipy.stats import rankdata  # here, since it takes a second to import
+
     lifted, plane = lorentz_tensor(points, space), lorentz_tensor(disk, "poincare")
     random = np.random.RandomState(0)
     nodes = np.sort(random.permutation(len(lifted))[:_MEASURED_NODES])
     k = max(1, min(10, (len(lifted) - 1) // 2))
-    shared = [
-        len(np.intersect1d(a, b)) for a, b in zip(_nearest(lifted, nodes, k), _nearest(plane, nodes, k), strict=True)
-    ]
-    pairs = random.randint(len(lifted), size=(_MEASURED_PAIRS, 2))
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    true, seen = (
-        lorentz.composed_distance(x[pairs[:, 0]], x[pairs[:, 1]], squared=False).numpy() for x in (lifted, plane)
-    )
-    return Faithfulness(float(np.mean(shared)) / k, _rank_correlation(true, seen))
-
-
-def _rank_correlation(first: Plane, second: Plane) -> float:
-    """Spearman's; 0 if all numbers of one are equal."""
-    from scipy.stats import rankdata  # here, since it takes a second to import
-
-    x, y = (rankdata(numbers) - (len(numbers) + 1) / 2 for numbers in (first, second))
+    shared = shared_fraction(*(_nearest(x, nodes, k) for x in (plane, lifted)))
+    first, second = random.randint(len(lifted), size=(_MEASURED_PAIRS, 2)).T
+    first, second = first[first != second], second[first != second]
+    ranks = (rankdata(lorentz.composed_distance(x[first], x[second], squared=False)) for x in (lifted, plane))
+    x, y = (rank - (len(first) + 1) / 2 for rank in ranks)
     length = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / length if length > 0 else 0.0
+    return Faithfulness(shared, float(x @ y) / length if length > 0 else 0.0)
 
 
 def _nearest(points: torch.Tensor, nodes: NDArray[np.int64], k: int) -> NDArray[np.int64]:
@@ -237,71 +223,55 @@ def _draw_tree(edges: NDArray[np.int64], start: Plane) -> Plane | None:
     if len(links) + components != count or 10 * components > count:
         return None
     graph.sort_indices()
-    roots = _roots(places[edges], graph, component, components)
     disk = np.empty((count, 2))
-    disk[names] = _sectors(graph.indptr.tolist(), graph.indices.tolist(), roots.tolist())
+    disk[names] = _sectors(graph, _roots(places[edges], graph, component, components))
     return disk
 
 
-def _roots(
-    edges: NDArray[np.int64], graph: sp.csr_array, component: NDArray[Any], components: int
-) -> NDArray[np.int64]:
-    """Where all edges of a tree lead to or come from; else the node from which the farthest one is nearest."""
+def _roots(edges: NDArray[np.int64], graph: sp.csr_array, component: NDArray[Any], components: int) -> NDArray[Any]:
+    """Where all edges of a tree lead to or come from; else the middle of a longest path of each tree."""
     source, target = edges[:, edges[0] != edges[1]]
     for begin in (source, target):
         counts = np.bincount(begin, minlength=len(component))
         if len(begin) == len(component) - components and counts.max(initial=0) <= 1:
             return np.flatnonzero(counts == 0)
-    _, firsts = np.unique(component, return_index=True)
-    starts, neighbors = graph.indptr.tolist(), graph.indices.tolist()
-    return np.array([_center(starts, neighbors, first) for first in firsts.tolist()])
-
-
-def _descend(starts: list[int], neighbors: list[int], roots: list[int]) -> tuple[list[int], dict[int, int]]:
-    """Nodes breadth first, and the parent of each; -1 for a root."""
-    order, parent = list(roots), dict.fromkeys(roots, -1)
-    for node in order:  # which grows
-        for other in neighbors[starts[node] : starts[node + 1]]:
-            if other != parent[node]:
-                parent[other] = node
-                order.append(other)
-    return order, parent
-
-
-def _center(starts: list[int], neighbors: list[int], node: int) -> int:
-    """The middle of a longest path of the tree that a node is in."""
+    ends = np.unique(component, return_index=True)[1]
     for _ in range(2):
-        order, parent = _descend(starts, neighbors, [node])
-        node = order[-1]
-    path, end = 0, node
-    while parent[end] >= 0:
-        end = parent[end]
-        path += 1
-    for _ in range(path // 2):
-        node = parent[node]
-    return node
+        order, parent = _descend(graph, ends)
+        ends[component[order[1:]]] = order[1:]  # the last of each tree, which is the farthest
+    middles, above = [], parent.tolist()
+    for node in ends.tolist():
+        path = [node]
+        while above[path[-1]] < len(component):
+            path.append(above[path[-1]])
+        middles.append(path[(len(path) - 1) // 2])
+    return np.array(middles)
 
 
-def _sectors(starts: list[int], neighbors: list[int], roots: list[int]) -> Plane:
-    order, parent = _descend(starts, neighbors, roots)
-    count = len(order)
-    depth, leaves, free = [0] * count, [0] * count, [0.0] * count
-    for node in order:
-        depth[node] = depth[parent[node]] + 1 if parent[node] >= 0 else min(len(roots) - 1, 1)
-    for node in reversed(order):
+def _descend(graph: sp.csr_array, roots: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Nodes breadth first, and the parent of each, below a further node that all roots hang from."""
+    indices = np.concatenate([graph.indices, roots])
+    starts = np.append(graph.indptr, len(indices))
+    shape = (len(starts) - 1,) * 2
+    return breadth_first_order(sp.csr_array((np.ones(len(indices)), indices, starts), shape=shape), shape[0] - 1)
+
+
+def _sectors(graph: sp.csr_array, roots: NDArray[Any]) -> Plane:
+    """Each node in the middle of its sector, which is as wide as it has leaves below it."""
+    order, parent = (found.tolist() for found in _descend(graph, roots))
+    top, nodes = order[0], order[1:]
+    depth, leaves, free = [0] * len(order), [0] * len(order), [0.0] * len(order)
+    depth[top] = 0 if len(roots) > 1 else -1
+    for node in nodes:
+        depth[node] = depth[parent[node]] + 1
+    for node in reversed(nodes):
         leaves[node] = max(leaves[node], 1)
-        if parent[node] >= 0:
-            leaves[parent[node]] += leaves[node]
-    total = sum(leaves[root] for root in roots)
-    radius = min(max(np.log(total / np.pi), _LEAST_RADIUS), _MOST_RADIUS)
-    begins, widths, taken = [0.0] * count, (2 * np.pi / total * np.array(leaves)).tolist(), 0.0
-    for node in order:  # a sector begins where that of the sibling before it ends
-        above = parent[node]
-        begins[node] = free[node] = free[above] if above >= 0 else taken
-        if above >= 0:
-            free[above] += widths[node]
-        else:
-            taken += widths[node]
-    angles = np.array(begins) + np.array(widths) / 2
-    away = np.tanh(radius * np.array(depth) / max(1, *depth) / 2)
+        leaves[parent[node]] += leaves[node]
+    radius = min(max(np.log(leaves[top] / np.pi), _LEAST_RADIUS), _MOST_RADIUS)
+    begins, widths = [0.0] * len(order), (2 * np.pi / leaves[top] * np.array(leaves)).tolist()
+    for node in nodes:  # a sector begins where that of the sibling before it ends
+        begins[node] = free[node] = free[parent[node]]
+        free[parent[node]] += widths[node]
+    angles = (np.array(begins) + np.array(widths) / 2)[:top]
+    away = np.tanh(radius * np.array(depth[:top]) / max(1, *depth) / 2)
     return np.column_stack([away * np.cos(angles), away * np.sin(angles)])

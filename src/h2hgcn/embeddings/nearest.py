@@ -12,22 +12,24 @@ from numpy.typing import NDArray
 
 from h2hgcn.embeddings.coordinates import check_coordinates, check_points, lorentz_tensor
 from h2hgcn.errors import DataError
-from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
 from h2hgcn.kernels.distances import squared_distances_of_rows
+
+Nodes = NDArray[np.int64]
+Distances = NDArray[np.float64]
 
 # Links from a node, or links to it; None counts an edge both ways.
 Direction = Literal["out", "in"]
 
 # What a decoder makes of pairs (node, other), k × 2: the higher, the likelier a link.
-Rank = Callable[[NDArray[np.int64]], NDArray[np.floating]]
+Rank = Callable[[Nodes], NDArray[np.floating]]
 
 
 class Recommendations(NamedTuple):
     """The nearest first; of equally near nodes that with the smaller index. ``scores`` is None if none were asked."""
 
-    nodes: NDArray[np.int64]
-    distances: NDArray[np.float64]
+    nodes: Nodes
+    distances: Distances
     scores: NDArray[np.floating] | None
 
 
@@ -36,7 +38,7 @@ def recommend_links(
     known_edges: Any,
     node: int,
     k: int = 10,
-    score: Callable[[NDArray[np.float64]], Any] | None = None,
+    score: Callable[[Distances], Any] | None = None,
     *,
     space: str = "lorentz",
     name: Any = None,
@@ -51,13 +53,15 @@ def recommend_links(
     not change the order. With ``rank`` the highest come first instead of the nearest. ``name`` is what errors call the
     node by.
     """
-    euclidean = check_coordinates(space) == "euclidean"
-    lifted = vectors_of(points, space).points
-    if not 0 <= node < len(lifted):
-        raise DataError(f"there is no node {node}; there are {len(lifted)} points, counted from 0")
-    taken = _neighbors(check_edges(known_edges, len(lifted)), node, check_direction(direction))
+    vectors = vectors_of(points, space)
+    count = len(vectors.points)
+    if not 0 <= node < count:
+        raise DataError(f"there is no node {node}; there are {count} points, counted from 0")
     check_count(k)
-    found, distances = nearest_nodes(lifted, node, taken, k, euclidean=euclidean, rank=rank)
+    source, target = check_edges(known_edges, count)
+    targets, sources = target[source == node], source[target == node]
+    taken = {"out": targets, "in": sources, None: np.concatenate([targets, sources])}[check_direction(direction)]
+    found, distances = nearest_nodes(vectors.points, node, taken, k, euclidean=vectors.euclidean, rank=rank)
     if not len(found):
         raise DataError(
             f"node {node if name is None else name} is linked to all other nodes; there is no link to recommend"
@@ -66,14 +70,8 @@ def recommend_links(
 
 
 def nearest_nodes(
-    points: torch.Tensor,
-    node: int,
-    taken: NDArray[Any],
-    k: int,
-    *,
-    euclidean: bool = False,
-    rank: Rank | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    points: torch.Tensor, node: int, taken: NDArray[Any], k: int, *, euclidean: bool = False, rank: Rank | None = None
+) -> tuple[Nodes, Distances]:
     """The ``k`` nodes nearest to one, or with ``rank`` the highest, and their distances; neither itself nor ``taken``.
 
     Hyperbolic inner products, which are quick, leave out what cannot be among the nearest even if they are off by
@@ -83,33 +81,30 @@ def nearest_nodes(
     free[taken] = False
     free[node] = False
     others = free.nonzero()[0]
-    if rank is None and not euclidean and len(others) > k:
+    if rank is not None:
+        keys = -rank(np.stack([np.full_like(others, node), others], axis=1))
+        others = others[keys.argsort(kind="stable")[:k]]
+    elif not euclidean and len(others) > k:
         own, array = points[node].numpy(), points.numpy()
         products = (array @ np.concatenate([own[:1], -own[1:]]))[others]
         steps = INNER_PRODUCT_STEPS + len(own)
         rounding = steps * np.finfo(np.float64).eps * own[0] * array[others, 0]
         limit = (products + rounding)[np.argpartition(products, k - 1)[:k]].max()
         others = others[products - rounding <= limit]
-    if rank is not None:
-        keys = -rank(np.stack([np.full_like(others, node), others], axis=1))
-        others = others[keys.argsort(kind="stable")[:k]]
-    with torch.no_grad():
-        if euclidean:
-            distances = (points[others] - points[node]).norm(dim=1).numpy()
-        else:
-            distances = lorentz.distance(points[[node]].expand(len(others), -1), points[others]).numpy()
-    order = np.arange(len(others)) if rank is not None else distances.argsort(kind="stable")[:k]
+    distances = _distances(points, np.array([node]), others[None], euclidean)[0]
+    order = slice(k) if rank is not None else distances.argsort(kind="stable")[:k]
     return others[order], distances[order]
 
 
 def check_count(k: Any) -> None:
+    """Raises unless ``k`` is a positive integer."""
     if not isinstance(k, int | np.integer):
         raise DataError(f"k={k!r} must be a whole number: how many nodes to find")
     if k < 1:
         raise DataError(f"k={k} must be at least 1: how many nodes to find")
 
 
-def check_edges(edges: Any, num_nodes: int) -> NDArray[np.int64]:
+def check_edges(edges: Any, num_nodes: int) -> Nodes:
     """Edges as an array (2 × edges) of nodes that are there."""
     array = np.asarray(edges)
     if array.size == 0:
@@ -123,21 +118,14 @@ def check_edges(edges: Any, num_nodes: int) -> NDArray[np.int64]:
 
 def check_direction(direction: str | None) -> Direction | None:
     """The argument itself, if it is known."""
-    for known in (None, *get_args(Direction)):
-        if direction == known:
-            return known
-    raise DataError(f"direction={direction!r} is not known; use 'out' (links from a node) or 'in' (links to it)")
+    if direction not in (None, *get_args(Direction)):
+        raise DataError(f"direction={direction!r} is not known; use 'out' (links from a node) or 'in' (links to it)")
+    return direction  # type: ignore[return-value]
 
 
-def as_links(pairs: NDArray[np.int64], direction: Direction | None) -> NDArray[np.int64]:
+def as_links(pairs: Nodes, direction: Direction | None) -> Nodes:
     """Pairs (node, other) as links (source, target)."""
     return pairs[:, ::-1] if direction == "in" else pairs
-
-
-def _neighbors(edges: NDArray[np.int64], node: int, direction: Direction | None) -> NDArray[np.int64]:
-    source, target = edges
-    found = {"out": target[source == node], "in": source[target == node]}
-    return np.concatenate(list(found.values())) if direction is None else found[direction]
 
 
 Kind = Literal["exact", "hnsw", "ivf"]
@@ -162,19 +150,22 @@ class Vectors(NamedTuple):
     data: NDArray[np.float32]
     queries: NDArray[np.float32]
     places: NDArray[np.float32]
+    euclidean: bool
 
 
 def vectors_of(points: Any, space: str = "lorentz") -> Vectors:
-    """``points`` are float64, on the hyperboloid or Euclidean."""
-    if check_coordinates(space) == "euclidean":
-        x = torch.from_numpy(check_points(points, "euclidean")).double()
-        half = 0.5 * x.square().sum(1, keepdim=True)
-        return Vectors(
-            x, _single(torch.cat([x, half], 1)), _single(torch.cat([x, -torch.ones_like(half)], 1)), _single(x)
-        )
-    lifted = lorentz_tensor(points, check_coordinates(space)).double()
-    time, part = lifted[:, :1], lifted[:, 1:]
-    return Vectors(lifted, _single(lifted), _single(torch.cat([-time, part], 1)), _single(part / (1 + time)))
+    """Vectors whose inner products are the greater, the nearer the points are."""
+    euclidean = check_coordinates(space) == "euclidean"
+    if euclidean:
+        lifted = torch.from_numpy(check_points(points, "euclidean")).double()
+        half = 0.5 * lifted.square().sum(1, keepdim=True)
+        data, queries, places = torch.cat([lifted, half], 1), torch.cat([lifted, -torch.ones_like(half)], 1), lifted
+    else:
+        lifted = lorentz_tensor(points, space)
+        time, part = lifted[:, :1], lifted[:, 1:]
+        data, queries, places = lifted, torch.cat([-time, part], 1), part / (1 + time)
+    single = [np.ascontiguousarray(x.float().numpy()) for x in (data, queries, places)]
+    return Vectors(lifted, single[0], single[1], single[2], euclidean)
 
 
 def identity_of(vectors: Vectors) -> str:
@@ -183,30 +174,26 @@ def identity_of(vectors: Vectors) -> str:
 
 
 class ExactSearch:
-    """All inner products, in blocks."""
-
-    kind: Kind = "exact"
+    """The points of the highest inner products."""
 
     def __init__(self, vectors: Vectors) -> None:
-        self._data = torch.from_numpy(vectors.data)
-        self._queries = torch.from_numpy(vectors.queries)
+        self._points = vectors.points
+        self._data, self._queries = torch.from_numpy(vectors.data), torch.from_numpy(vectors.queries)
 
-    def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-        """For each node, ``count`` points that are nearest, itself among them; -1 where there are fewer."""
-        rows = max(1, _PRODUCTS // len(self._data))
-        found = [
-            (self._queries[part] @ self._data.mT).topk(min(count, len(self._data)), dim=1).indices
-            for part in torch.from_numpy(nodes).split(rows)
-        ]
-        return torch.cat(found).numpy()
+    def search(self, nodes: Nodes, count: int) -> Nodes:
+        """For each node, ``count`` points of the highest scores, itself among them."""
+        size = len(self._points)
+        parts = torch.from_numpy(nodes).split(max(1, _PRODUCTS // size))
+        return torch.cat([self._scores(part).topk(min(count, size), dim=1).indices for part in parts]).numpy()
+
+    def _scores(self, nodes: torch.Tensor) -> torch.Tensor:
+        return self._queries[nodes] @ self._data.mT
 
 
-class ScoredSearch:
+class ScoredSearch(ExactSearch):
     """All scores ``terms[j] - slope · d(queries[i], points[j])² + of_rows([i])[0, j]``, in blocks: what a decoder makes
     of a node's links that goes by more than their distance. ``queries`` are of the kind of ``vectors.points``.
     """
-
-    kind: Kind = "exact"
 
     def __init__(
         self,
@@ -214,52 +201,37 @@ class ScoredSearch:
         queries: torch.Tensor,
         terms: torch.Tensor,
         slope: float,
-        euclidean: bool = False,
-        of_rows: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None,
+        of_rows: Callable[[Nodes], Distances] | None = None,
     ) -> None:
-        self._points = vectors.points
-        self._queries = queries
-        self._terms = terms
-        self._of_rows = of_rows
-        self._slope = slope
-        self._euclidean = euclidean
-
-    def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-        """For each node, ``count`` points of the highest scores."""
-        rows = max(1, _PRODUCTS // len(self._points))
-        parts = torch.from_numpy(nodes).split(rows)
-        return torch.cat([self._scores(part).topk(min(count, len(self._points))).indices for part in parts]).numpy()
+        self._points, self._euclidean = vectors.points, vectors.euclidean
+        self._queries, self._terms, self._slope, self._of_rows = queries, terms, slope, of_rows
 
     def _scores(self, nodes: torch.Tensor) -> torch.Tensor:
-        scores = self._terms - self._slope * self._squares(self._queries[nodes])
-        return scores if self._of_rows is None else scores.add_(torch.from_numpy(self._of_rows(nodes.numpy())))
-
-    def _squares(self, queries: torch.Tensor) -> torch.Tensor:
+        queries, points = self._queries[nodes], self._points
         if self._euclidean:
-            return torch.cdist(queries, self._points).square_()
-        products = queries[:, :1] * self._points[:, 0] - queries[:, 1:] @ self._points[:, 1:].mT
-        return products.clamp_min_(1).acosh_().square_()
+            squares = torch.cdist(queries, points).square_()
+        else:
+            products = queries[:, :1] * points[:, 0] - queries[:, 1:] @ points[:, 1:].mT
+            squares = products.clamp_min_(1).acosh_().square_()
+        scores = self._terms - self._slope * squares
+        return scores if self._of_rows is None else scores.add_(torch.from_numpy(self._of_rows(nodes.numpy())))
 
 
 class FaissSearch:
-    """An index of FAISS. A ``width`` above 1 looks at so many times as many points, which takes longer and misses
-    fewer.
-    """
+    """An index of FAISS. A ``width`` above 1 looks at so many times as many points: slower, but it misses fewer."""
 
     def __init__(self, index: Any, kind: Kind, queries: NDArray[np.float32], width: int = 1) -> None:
-        self.index = index
-        self.kind = kind
-        self.width = width
+        self.index, self.kind, self.width = index, kind, width
         self._queries = queries
 
-    def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    def search(self, nodes: Nodes, count: int) -> Nodes:
+        """For each node, ``count`` points that may be nearest; -1 where there are fewer."""
         count = min(count, self.index.ntotal)
         if self.kind == "hnsw":
             self.index.hnsw.efSearch = self.width * max(_SEARCH_WIDTH, 2 * count)
         else:
             self.index.nprobe = min(self.index.nlist, self.width * max(1, self.index.nlist // _SHARE_OF_CELLS))
-        found: NDArray[np.int64] = self.index.search(self._queries[nodes], count)[1]
-        return found
+        return self.index.search(self._queries[nodes], count)[1]
 
 
 class WidenedSearch:
@@ -269,17 +241,12 @@ class WidenedSearch:
     """
 
     def __init__(
-        self,
-        search: FaissSearch,
-        terms: NDArray[np.float64],
-        two_hops: Callable[[NDArray[np.int64], int], NDArray[np.int64]] | None = None,
+        self, search: FaissSearch, terms: Distances, two_hops: Callable[[Nodes, int], Nodes] | None = None
     ) -> None:
-        self.kind = search.kind
-        self.nearest = search
-        self._two_hops = two_hops
+        self.nearest, self._two_hops = search, two_hops
         self._by_terms = np.argsort(-terms, kind="stable")
 
-    def search(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    def search(self, nodes: Nodes, count: int) -> Nodes:
         """For each node, at least ``count`` different points; -1 where there is none."""
         count *= 4 * self.nearest.width
         popular = self._by_terms[: POPULAR * self.nearest.width]
@@ -291,14 +258,7 @@ class WidenedSearch:
         return found
 
 
-def build_search(vectors: Vectors, kind: str) -> ExactSearch | FaissSearch:
-    """A search of this kind over the points."""
-    if kind not in get_args(Kind):
-        raise DataError(f"index={kind!r} is not known; use one of {', '.join(get_args(Kind))}")
-    if kind == "exact":
-        return ExactSearch(vectors)
-    built = _build_hnsw(vectors) if kind == "hnsw" else _build_ivf(vectors)
-    return FaissSearch(built, kind, vectors.queries)  # type: ignore[arg-type]
+Search = ExactSearch | FaissSearch | WidenedSearch
 
 
 def load_faiss() -> Any:
@@ -309,35 +269,31 @@ def load_faiss() -> Any:
         raise DataError("an index needs FAISS; pip install 'h2hgcn[scale]', or search with --index exact") from None
 
 
-def _build_hnsw(vectors: Vectors) -> Any:
+def build_search(vectors: Vectors, kind: str) -> ExactSearch | FaissSearch:
+    """A search of this kind over the points."""
+    if kind == "exact":
+        return ExactSearch(vectors)
+    if kind not in get_args(Kind):
+        raise DataError(f"index={kind!r} is not known; use one of {', '.join(get_args(Kind))}")
     faiss = load_faiss()
-    graph = faiss.IndexHNSWFlat(vectors.places.shape[1], _LINKS)
-    graph.hnsw.efConstruction = _BUILD_WIDTH
-    graph.add(vectors.places)
-    index = faiss.IndexHNSWFlat(vectors.data.shape[1], _LINKS, faiss.METRIC_INNER_PRODUCT)
-    index.hnsw = graph.hnsw
-    index.hnsw.is_similarity = True
-    index.storage.add(vectors.data)
-    index.ntotal = len(vectors.data)
-    return index
+    count, width = vectors.data.shape
+    if kind == "hnsw":  # links come from places, the search goes by inner products
+        graph = faiss.IndexHNSWFlat(vectors.places.shape[1], _LINKS)
+        graph.hnsw.efConstruction = _BUILD_WIDTH
+        graph.add(vectors.places)
+        index = faiss.IndexHNSWFlat(width, _LINKS, faiss.METRIC_INNER_PRODUCT)
+        index.hnsw = graph.hnsw
+        index.hnsw.is_similarity = True
+        index.storage.add(vectors.data)
+        index.ntotal = count
+    else:
+        cells = max(1, min(int(4 * count**0.5), count // 39))
+        index = faiss.index_factory(width, f"IVF{cells},Flat", faiss.METRIC_INNER_PRODUCT)
+        index.cp.min_points_per_centroid = 1  # or FAISS prints a warning for small graphs
+        index.train(vectors.data)
+        index.add(vectors.data)
+    return FaissSearch(index, kind, vectors.queries)  # type: ignore[arg-type]
 
-
-def _build_ivf(vectors: Vectors) -> Any:
-    """Cells of the inner-product form."""
-    faiss = load_faiss()
-    cells = max(1, min(int(4 * len(vectors.data) ** 0.5), len(vectors.data) // 39))
-    index = faiss.index_factory(vectors.data.shape[1], f"IVF{cells},Flat", faiss.METRIC_INNER_PRODUCT)
-    index.cp.min_points_per_centroid = 1  # or FAISS prints a warning for small graphs
-    index.train(vectors.data)
-    index.add(vectors.data)
-    return index
-
-
-def _single(x: torch.Tensor) -> NDArray[np.float32]:
-    return np.ascontiguousarray(x.float().numpy())
-
-
-Search = ExactSearch | FaissSearch | ScoredSearch | WidenedSearch
 
 # Points that are looked for beyond those that are wanted: inner products in single precision do not tell close ones
 # apart, distances do.
@@ -352,19 +308,17 @@ class ManyLinks(NamedTuple):
     where fewer are left.
     """
 
-    nodes: NDArray[np.int64]
-    others: NDArray[np.int64]
-    distances: NDArray[np.float64]
+    others: Nodes
+    distances: Distances
 
 
 def recommend_many(
     vectors: Vectors,
     known_edges: Any,
-    nodes: NDArray[np.int64],
+    nodes: Nodes,
     k: int,
     search: Search,
     *,
-    euclidean: bool = False,
     direction: Direction | None = None,
     rank: Rank | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -373,111 +327,94 @@ def recommend_many(
     direction or in the one that is given; fewer where fewer are left. What the search finds is put in order by stable
     distances, or by ``rank``, the highest first; of equals the first by number comes first.
     """
-    linked = _linked(check_edges(known_edges, len(vectors.points)), len(vectors.points), direction)
     check_count(k)
-    k = min(k, len(vectors.points))
-    parts = []
+    size = len(vectors.points)
+    linked = link_matrix(known_edges, size, direction)
+    free = size - 1 - np.diff(linked.indptr)[nodes]
+    others = np.full((len(nodes), min(k, size)), -1, np.int64)
+    distances = np.full(others.shape, np.inf)
     for first in range(0, len(nodes), _BLOCK):
-        block = nodes[first : first + _BLOCK]
-        parts.append(_recommend_block(vectors, linked, block, k, search, euclidean, rank))
-        progress(first + len(block), len(nodes))
-    others, distances = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-    return ManyLinks(nodes, others, distances)
+        open_rows, count = first + np.flatnonzero(free[first : first + _BLOCK]), min(k + _SPARE + 1, size)
+        while len(open_rows):  # more and more points, where links take the place of others
+            missing = []
+            for rows in np.array_split(open_rows, -(-len(open_rows) * count // _FOUND)):
+                found = search.search(nodes[rows], count)
+                if count == size:  # an index may lose some; then all are looked at
+                    found = np.broadcast_to(np.arange(count), (len(rows), count))
+                best, measured = _first_free(vectors, linked, nodes[rows], found, others.shape[1], rank)
+                done = (best >= 0).sum(1) >= np.minimum(k, free[rows])
+                others[rows[done], : best.shape[1]] = best[done]
+                distances[rows[done], : best.shape[1]] = measured[done]
+                missing.append(rows[~done])
+            open_rows, count = np.concatenate(missing), min(4 * count, size)
+        progress(min(first + _BLOCK, len(nodes)), len(nodes))
+    return ManyLinks(others, distances)
+
+
+def _first_free(
+    vectors: Vectors, linked: sp.csr_array, nodes: Nodes, found: Nodes, k: int, rank: Rank | None
+) -> ManyLinks:
+    """Of what was found for each node, the first ``k`` that are neither itself nor linked with it."""
+    size, rows = len(vectors.points), linked[nodes]
+    links = np.sort(np.repeat(np.arange(len(nodes)), np.diff(rows.indptr)) * size + rows.indices)
+    pairs = np.arange(len(nodes))[:, None] * size + found
+    known = links.take(np.searchsorted(links, pairs), mode="clip") == pairs if len(links) else False
+    measured = _distances(vectors.points, nodes, found, vectors.euclidean)
+    keys = measured.copy()
+    if rank is not None:
+        keys[:] = -rank(_pairs(nodes, found)).reshape(found.shape)
+    keys[known | (found < 0) | (found == nodes[:, None])] = np.inf
+    order = np.lexsort((found, keys), axis=1)[:, :k]
+    there = np.isfinite(np.take_along_axis(keys, order, 1))
+    best, measured = np.take_along_axis(found, order, 1), np.take_along_axis(measured, order, 1)
+    return ManyLinks(np.where(there, best, -1), np.where(there, measured, np.inf))
 
 
 def measured_recall(
-    vectors: Vectors,
-    known_edges: Any,
-    search: Search,
-    k: int = 10,
-    *,
-    exact: Search | None = None,
-    euclidean: bool = False,
-    direction: Direction | None = None,
-    rank: Rank | None = None,
+    vectors: Vectors, known_edges: Any, search: Search, k: int = 10, *, exact: Search | None = None, **options: Any
 ) -> float:
-    """The share of what an exact search finds (the nearest, by default) that another one finds, over some nodes."""
+    """The share of what an exact search finds (the nearest, by default) that another one finds, over some nodes;
+    ``options`` are those of ``recommend_many``.
+    """
     count = len(vectors.points)
     nodes = np.sort(np.random.RandomState(0).permutation(count)[:_MEASURED])
-    linked = _linked(check_edges(known_edges, count), count, direction)
-    nodes = nodes[count - np.diff(linked.indptr)[nodes] > k]
+    linked = link_matrix(known_edges, count, options.get("direction"))
+    nodes = nodes[count - 1 - np.diff(linked.indptr)[nodes] > k]
     if not len(nodes):
         raise DataError(f"no node has {k} others that it is not linked with; the graph is too small for an index")
     found, true = (
-        recommend_many(vectors, known_edges, nodes, k, each, euclidean=euclidean, direction=direction, rank=rank).others
-        for each in (search, ExactSearch(vectors) if exact is None else exact)
+        recommend_many(vectors, known_edges, nodes, k, each, **options).others
+        for each in (search, exact or ExactSearch(vectors))
     )
-    return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, true, strict=True)]))
+    return shared_fraction(found, true)
 
 
-def _recommend_block(
-    vectors: Vectors,
-    linked: sp.csr_array,
-    nodes: NDArray[np.int64],
-    k: int,
-    search: Search,
-    euclidean: bool,
-    rank: Rank | None,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Looks for more and more points where links take the place of others."""
-    others = np.full((len(nodes), k), -1, np.int64)
-    distances = np.full((len(nodes), k), np.inf)
-    free = linked.shape[0] - np.diff(linked.indptr)[nodes]
-    open_rows, count = np.flatnonzero(free), min(k + _SPARE + 1, len(vectors.points))
-    while len(open_rows):
-        missing = []
-        for rows in np.array_split(open_rows, -(-len(open_rows) * count // _FOUND)):
-            found = search.search(nodes[rows], count)
-            if count == len(vectors.points):  # an index may lose some; then all are looked at
-                found = np.broadcast_to(np.arange(count), (len(rows), count))
-            measured = _distances(vectors, nodes[rows], found, euclidean)
-            keys = measured.copy()
-            if rank is not None:
-                keys = -rank(_pairs(nodes[rows], found)).astype(np.float64).reshape(found.shape)
-            keys[_is_taken(linked, nodes[rows], found)] = np.inf
-            order = np.lexsort((found, keys), axis=1)[:, :k]
-            there = np.isfinite(np.take_along_axis(keys, order, 1))
-            done = there.sum(1) >= np.minimum(k, free[rows])
-            width = order.shape[1]
-            others[rows[done], :width] = np.where(there, np.take_along_axis(found, order, 1), -1)[done]
-            distances[rows[done], :width] = np.where(there, np.take_along_axis(measured, order, 1), np.inf)[done]
-            missing.append(rows[~done])
-        open_rows, count = np.concatenate(missing), min(4 * count, len(vectors.points))
-    return others, distances
+def shared_fraction(found: Nodes, true: Nodes) -> float:
+    """The mean share of the rows of ``true`` that the rows of ``found`` have, too."""
+    return float(np.mean([len(np.intersect1d(a, b)) for a, b in zip(found, true, strict=True)])) / true.shape[1]
 
 
-def _distances(
-    vectors: Vectors, nodes: NDArray[np.int64], found: NDArray[np.int64], euclidean: bool
-) -> NDArray[np.float64]:
+def _distances(points: torch.Tensor, nodes: Nodes, found: Nodes, euclidean: bool) -> Distances:
     pairs = torch.from_numpy(_pairs(nodes, found))
     with torch.no_grad():
         if euclidean:
-            square = (vectors.points[pairs[:, 0]] - vectors.points[pairs[:, 1]]).square().sum(1)
+            square = (points[pairs[:, 0]] - points[pairs[:, 1]]).square().sum(1)
         else:
-            square = squared_distances_of_rows(vectors.points, pairs)
+            square = squared_distances_of_rows(points, pairs)
     return square.sqrt().double().numpy().reshape(found.shape)
 
 
-def _pairs(nodes: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.int64]:
+def _pairs(nodes: Nodes, found: Nodes) -> Nodes:
     """Each node with what was found for it; -1, which is nothing, as 0."""
     return np.stack([np.repeat(nodes, found.shape[1]), np.maximum(found, 0).ravel()], axis=1)
 
 
-def _is_taken(linked: sp.csr_array, nodes: NDArray[np.int64], found: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a point is the node itself, linked with it, or none."""
-    size, width = linked.shape[0], found.shape[1]
-    rows = linked[nodes]
-    keys = np.repeat(np.arange(len(nodes)), np.diff(rows.indptr)) * size + rows.indices
-    keys.sort()
-    wanted = (np.arange(len(nodes))[:, None] * size + found).ravel()
-    places = np.searchsorted(keys, wanted).clip(max=len(keys) - 1)
-    return ((keys[places] == wanted) | (found.ravel() < 0)).reshape(len(nodes), width)
-
-
-def _linked(edges: NDArray[np.int64], size: int, direction: Direction | None) -> sp.csr_array:
-    """Who is linked with whom, in both directions or in one, and each node with itself."""
-    ways = {"out": [edges], "in": [edges[::-1]], None: [edges, edges[::-1]]}[direction]
-    rows, columns = np.concatenate([*ways, np.tile(np.arange(size), (2, 1))], axis=1)
-    matrix = sp.csr_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(size, size))
+def link_matrix(edges: Any, size: int, direction: Direction | None = None) -> sp.csr_array:
+    """Who is linked with whom by edges (2 × edges), in both directions or in one; nobody with itself."""
+    source, target = pairs = check_edges(edges, size)
+    pairs = pairs[:, source != target]
+    ways = {"out": [pairs], "in": [pairs[::-1]], None: [pairs, pairs[::-1]]}[direction]
+    rows, columns = np.concatenate(ways, axis=1)
+    matrix = sp.csr_array((np.ones(len(rows), bool), (rows, columns)), shape=(size, size))
     matrix.sum_duplicates()
     return matrix

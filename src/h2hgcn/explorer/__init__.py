@@ -1,7 +1,4 @@
-"""A page on which people walk through a hyperbolic embedding: served to this machine, or written into one file.
-
-The room takes arrays and functions; it knows nothing of models, data sets or training.
-"""
+"""A page to move through a hyperbolic embedding, served to this machine or written into one file."""
 
 from h2hgcn.explorer.export import write_page
 from h2hgcn.explorer.scene import Scene, make_scene

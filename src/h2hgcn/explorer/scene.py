@@ -1,22 +1,22 @@
 """All that a page shows, out of arrays that may come from anywhere."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
 import numpy as np
-import torch
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from torch import Tensor
 
 from h2hgcn.embeddings import project_to_disk
 from h2hgcn.embeddings.coordinates import check_coordinates, check_points, lorentz_tensor
-from h2hgcn.embeddings.disk import DiskProjection, different_links, natural_order
-from h2hgcn.embeddings.files import id_column, ids_as_array, label_column
-from h2hgcn.embeddings.nearest import Rank, check_edges, nearest_nodes
+from h2hgcn.embeddings.disk import DiskProjection, natural_order, radii_in_disk
+from h2hgcn.embeddings.files import as_array, id_column, label_column
+from h2hgcn.embeddings.nearest import Rank, link_matrix, nearest_nodes
 from h2hgcn.errors import DataError
-from h2hgcn.geometry.numerics import ball_gap
 
 # Names beyond these are taken together: no legend shows more, and a page has to hold them.
 MAX_CATEGORIES = 1_000
@@ -24,6 +24,9 @@ OTHER = "other values"
 
 # The code of a point that has no value.
 MISSING = 0xFFFF
+
+# Further columns than these are left out: a list to choose from has to end.
+MAX_COLUMNS = 60
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Column:
         if self.categories is not None:
             return {"name": self.name, "kind": "category", "categories": list(self.categories)}
         finite = self.values[np.isfinite(self.values)].astype(np.float64)
-        low, middle, high = (float(x) for x in np.quantile(finite, [0, 0.5, 1])) if len(finite) else (0.0, 0.0, 0.0)
+        low, middle, high = np.quantile(finite, [0, 0.5, 1]).tolist() if len(finite) else (0.0, 0.0, 0.0)
         whole = bool((finite == np.round(finite)).all())
         return {"name": self.name, "kind": "number", "low": low, "middle": middle, "high": high, "whole": whole}
 
@@ -50,110 +53,52 @@ def make_column(name: str, values: Any, known: tuple[str, ...] | None = None) ->
     Names that all are among the ``known`` ones are places among these, so that each has the same color in both columns.
     """
     array = np.asarray(values)
-    if array.dtype.kind in "iuf":
-        return Column(name, _numbers(array))
-    return _named(name, array, known)
-
-
-def _numbers(array: NDArray[Any]) -> NDArray[Any]:
-    """Float32 where that holds whole numbers exactly, and for fractions; else float64."""
-    with np.errstate(over="ignore"):
-        narrow = array.astype(np.float32)
-    if array.dtype.kind in "iu":
-        return narrow if np.abs(array.astype(np.float64)).max(initial=0) <= 2**24 else array.astype(np.float64)
-    numbers = narrow if np.isfinite(narrow).sum() == np.isfinite(array).sum() else array.astype(np.float64)
-    return np.where(np.isfinite(numbers), numbers, np.nan)
-
-
-def _named(name: str, array: NDArray[Any], known: tuple[str, ...] | None) -> Column:
-    texts = [None if value is None else _text(value) for value in array.tolist()]
+    if array.dtype.kind in "iuf":  # float32 where that holds whole numbers exactly, and for fractions
+        with np.errstate(over="ignore"):
+            narrow = array.astype(np.float32)
+        whole = array.dtype.kind in "iu"
+        fits = np.abs(array.astype(np.float64)).max(initial=0) <= 2**24 if whole else True
+        fits = fits and np.isfinite(narrow).sum() == np.isfinite(array).sum()
+        numbers = narrow if fits else array.astype(np.float64)
+        return Column(name, np.where(np.isfinite(numbers), numbers, np.nan))
+    plain = [("yes" if value else "no") if isinstance(value, bool) else value for value in array.tolist()]
+    texts = [None if value is None else str(value) for value in plain]
     counts = Counter(text for text in texts if text is not None)
     if counts and known is not None and len(known) <= MAX_CATEGORIES and counts.keys() <= set(known):
         kept = list(known)
     else:
         kept = sorted((text for text, _ in counts.most_common(MAX_CATEGORIES)), key=natural_order)
-    codes = {text: place for place, text in enumerate(kept)}
+    codes: dict[str | None, int] = {text: place for place, text in enumerate(kept)} | {None: MISSING}
     categories = (*kept, OTHER) if len(counts) > len(kept) else tuple(kept)
-    places = (MISSING if text is None else codes.get(text, len(kept)) for text in texts)
+    places = (codes.get(text, len(kept)) for text in texts)
     return Column(name, np.fromiter(places, dtype=np.uint16, count=len(texts)), categories)
-
-
-def _text(value: Any) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
-
-
-@dataclass(frozen=True)
-class Links:
-    """The neighbors of node ``i`` are ``targets[offsets[i] : offsets[i + 1]]``, in ascending order."""
-
-    offsets: NDArray[np.uint32]
-    targets: NDArray[np.uint32]
-
-    @property
-    def count(self) -> int:
-        """Every edge counts once, whichever way it goes."""
-        return len(self.targets) // 2
-
-    def degrees(self) -> NDArray[np.int64]:
-        ends = self.offsets.astype(np.int64)
-        return ends[1:] - ends[:-1]
-
-    def of(self, node: int) -> NDArray[np.uint32]:
-        return self.targets[self.offsets[node] : self.offsets[node + 1]]
-
-
-def find_links(edges: Any, num_nodes: int) -> Links:
-    """Edges ``(2, edges)`` both ways, each once, without loops."""
-    pairs = different_links(check_edges(edges, num_nodes), num_nodes)
-    return _grouped(np.concatenate([pairs, pairs[:, ::-1]]).T, num_nodes)
-
-
-def find_targets(edges: Any, num_nodes: int) -> Links:
-    """Directed edges ``(2, edges)`` from their sources, in the form of ``Links``; loops are left out."""
-    return _grouped(check_edges(edges, num_nodes), num_nodes)
-
-
-def _grouped(edges: NDArray[np.int64], num_nodes: int) -> Links:
-    codes = np.sort((edges[0] * num_nodes + edges[1])[edges[0] != edges[1]])
-    sources, targets = np.divmod(codes[np.diff(codes, prepend=-1) > 0], num_nodes)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(sources, minlength=num_nodes))])
-    return Links(offsets.astype(np.uint32), targets.astype(np.uint32))
 
 
 # Probabilities of links for pairs (k × 2) of nodes; None where nothing was trained to tell them.
 Probabilities = Callable[[NDArray[np.int64]], Iterable[float] | None]
 Entry = dict[str, Any]
-Found = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 KINDS = ("neighbors", "links")
 
 
+@dataclass
 class Nearest:
-    """Lists of nodes by distance, which is that of the whole space, whatever a picture shows of it."""
+    """Lists of nodes by distance, which is that of the whole space, whatever a picture shows of it. ``links`` says who
+    is linked, ``targets`` whom no missing link leads to.
+    """
 
-    def __init__(
-        self,
-        points: Any,
-        space: str,
-        links: Links | None,
-        probabilities: Probabilities | None = None,
-        distance_scale: float = 1.0,
-        targets: Links | None = None,
-        rank: Rank | None = None,
-        directed: bool = False,
-    ) -> None:
-        self._points = lorentz_tensor(points, space)
-        self._links = links
-        self._probabilities = probabilities
-        self._scale = distance_scale
-        self._targets = targets
-        self._rank = rank
-        self.directed = directed
+    points: Tensor
+    links: sp.csr_array | None
+    targets: sp.csr_array | None
+    probabilities: Probabilities | None
+    distance_scale: float
+    rank: Rank | None
+    directed: bool
 
     @property
     def knows_links(self) -> bool:
         """Without edges nobody can tell which are missing."""
-        return self._links is not None and self._links.count > 0
+        return self.links is not None and self.links.nnz > 0
 
     def near(self, kind: str, node: int, k: int) -> list[Entry]:
         """``"neighbors"``: the ``k`` nearest nodes; ``"links"``: the nearest that the node is not linked with, or, if
@@ -163,49 +108,35 @@ class Nearest:
 
     def all_near(self, kind: str, nodes: Sequence[int], k: int) -> list[list[Entry]]:
         """The lists of several nodes, whose probabilities are asked for together."""
-        found = [self._found(kind, node, k) for node in nodes]
-        pairs = np.array([(node, other) for node, (others, _) in zip(nodes, found, strict=True) for other in others])
-        given = self._probabilities(pairs) if self._probabilities is not None and len(pairs) else None
-        chances = iter([None] * len(pairs) if given is None else [float(chance) for chance in given])
-        return [
-            self._entries(node, others, distances, chances)
-            for node, (others, distances) in zip(nodes, found, strict=True)
-        ]
-
-    def _entries(
-        self, node: int, others: NDArray[np.int64], distances: NDArray[np.float64], chances: Iterator[float | None]
-    ) -> list[Entry]:
-        linked = np.isin(others, self._linked(node))
-        return [
-            {"node": other, "distance": distance * self._scale, "probability": next(chances), "linked": known}
-            for other, distance, known in zip(others.tolist(), distances.tolist(), linked.tolist(), strict=True)
-        ]
-
-    def _found(self, kind: str, node: int, k: int) -> Found:
         if kind == "neighbors":
-            return nearest_nodes(self._points, node, _NONE, k)
-        taken = self._linked(node) if self._rank is None else _of(self._targets, node)
-        return nearest_nodes(self._points, node, taken, k, rank=self._rank)
+            found = [nearest_nodes(self.points, node, _row(None, node), k) for node in nodes]
+        else:
+            taken = self.links if self.rank is None else self.targets
+            found = [nearest_nodes(self.points, node, _row(taken, node), k, rank=self.rank) for node in nodes]
+        pairs = np.array([(node, other) for node, (others, _) in zip(nodes, found, strict=True) for other in others])
+        given = self.probabilities(pairs) if self.probabilities is not None and len(pairs) else None
+        chances = iter([None] * len(pairs) if given is None else [float(chance) for chance in given])
+        lists = []
+        for node, (others, distances) in zip(nodes, found, strict=True):
+            linked = np.isin(others, _row(self.links, node))
+            columns = others.tolist(), (distances * self.distance_scale).tolist(), linked.tolist()
+            lists.append(
+                [
+                    {"node": other, "distance": distance, "probability": next(chances), "linked": known}
+                    for other, distance, known in zip(*columns, strict=True)
+                ]
+            )
+        return lists
 
-    def _linked(self, node: int) -> NDArray[np.uint32]:
-        return _of(self._links, node)
 
-
-_NONE = np.empty(0, dtype=np.uint32)
-
-
-def _of(links: Links | None, node: int) -> NDArray[np.uint32]:
-    return _NONE if links is None else links.of(node)
-
-
-# Further columns than these are left out: a list to choose from has to end.
-MAX_COLUMNS = 60
+def _row(links: sp.csr_array | None, node: int) -> NDArray[Any]:
+    return np.empty(0, np.int32) if links is None else links.indices[links.indptr[node] : links.indptr[node + 1]]
 
 
 @dataclass(frozen=True)
 class Scene:
     """``points`` are those of the projection to the Poincaré disk, in float64; ``note`` says what is true of them.
-    ``layout`` is shown first, if there is one.
+    ``layout`` is shown first, if there is one. ``links`` is an adjacency matrix, both ways.
     """
 
     title: str
@@ -215,7 +146,7 @@ class Scene:
     layout: DiskProjection | None
     ids: NDArray[Any]
     columns: tuple[Column, ...]
-    links: Links | None
+    links: sp.csr_array | None
     nearest: Nearest
 
 
@@ -249,16 +180,16 @@ def make_scene(
     array = check_points(points, kind)
     dim = array.shape[1] - (kind == "lorentz")
     projection = project_to_disk(array, kind, center=dim > 2)
-    names = ids_as_array(id_column(ids, len(array)))
-    links = None if edges is None else find_links(edges, len(array))
+    names = as_array(id_column(ids, len(array)))
+    links = None if edges is None else link_matrix(edges, len(array))
+    targets = link_matrix(edges, len(array), "out") if directed and edges is not None else links
+    nearest = Nearest(lorentz_tensor(array, kind), links, targets, probabilities, distance_scale, rank, directed)
     columns = _columns(projection.points, labels, links, extra or {})
-    targets = find_targets(edges, len(array)) if directed and edges is not None else links
-    nearest = Nearest(array, kind, links, probabilities, distance_scale, targets, rank, directed)
     return Scene(title, projection.points, dim, projection.keeps, layout, names, columns, links, nearest)
 
 
 def _columns(
-    disk: NDArray[np.float64], labels: Any, links: Links | None, extra: Mapping[str, Any]
+    disk: NDArray[np.float64], labels: Any, links: sp.csr_array | None, extra: Mapping[str, Any]
 ) -> tuple[Column, ...]:
     found, classes = [], None
     if labels is not None:
@@ -266,21 +197,14 @@ def _columns(
         if texts.null_count < len(texts):
             found.append(make_column("label", texts.to_numpy(zero_copy_only=False)))
             classes = found[0].categories
-    found.append(make_column("radius", _radii(disk)))
+    found.append(make_column("radius", radii_in_disk(disk)))
     if links is not None:
-        found.append(make_column("degree", links.degrees()))
+        found.append(make_column("degree", np.diff(links.indptr)))
     known = {column.name for column in found}
     taken = set(known)
-    for name, values in [(name, values) for name, values in extra.items() if name not in known][:MAX_COLUMNS]:
-        found.append(make_column(_free_name(name.strip() or "no name", taken), values, classes))
-        taken.add(found[-1].name)
+    for name in [name for name in extra if name not in known][:MAX_COLUMNS]:
+        plain = name.strip() or "no name"
+        free = next(each for each in chain([plain], (f"{plain} ({k})" for k in count(2))) if each not in taken)
+        found.append(make_column(free, extra[name], classes))
+        taken.add(free)
     return tuple(found)
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    return next(each for each in chain([name], (f"{name} ({k})" for k in count(2))) if each not in taken)
-
-
-def _radii(disk: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Hyperbolic distances to the middle of the disk."""
-    return 2 * np.arctanh(np.linalg.norm(disk, axis=1).clip(max=1 - ball_gap(torch.float64)))

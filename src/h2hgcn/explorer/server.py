@@ -6,6 +6,8 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -18,18 +20,16 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from h2hgcn.embeddings.pages import render
 from h2hgcn.errors import DataError
-from h2hgcn.explorer.export import assets, make_payload, served_page
+from h2hgcn.explorer.export import MEDIA_TYPES, assets, make_payload
 from h2hgcn.explorer.scene import Scene
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+HOST, USUAL_PORT = "127.0.0.1", 8710
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 _HEADERS = {
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -41,16 +41,10 @@ _HEADERS = {
 _log = logging.getLogger(__name__)
 
 
-class Guard:
+def guarded(app: ASGIApp) -> ASGIApp:
     """Refuses foreign requests, answers a failure with one sentence, and adds headers to everything."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
 
         async def send_guarded(message: Message) -> None:
@@ -65,32 +59,29 @@ class Guard:
             await JSONResponse({"detail": refused}, 403)(scope, receive, send_guarded)
             return
         try:
-            await self.app(scope, receive, send_guarded)
+            await app(scope, receive, send_guarded)
         except Exception as error:
             _log.error("%s: %s", type(error).__name__, error)
             if not begun:
                 await JSONResponse({"detail": "the server failed to answer"}, 500)(scope, receive, send_guarded)
 
+    return answer
+
 
 def _refusal(headers: Headers) -> str | None:
     """Why a request is not answered, if it is not."""
-    host = headers.get("host", "")
-    if _name_of(f"http://{host}") not in LOOPBACK:
+    host, origin = headers.get("host", ""), headers.get("origin")
+    try:
+        parts = urlsplit(f"http://{host}")
+        known = parts.hostname in (HOST, "localhost", "::1") and parts.port != 0 and not parts.username
+    except ValueError:
+        known = False
+    if not known:
         return "the explorer answers to 127.0.0.1 and localhost only"
-    origin = headers.get("origin")
-    if origin is not None and origin != f"http://{host}":
-        return "the explorer answers to its own page only"
-    if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
+    embedded = headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate"
+    if embedded or origin not in (None, f"http://{host}"):
         return "the explorer answers to its own page only"
     return None
-
-
-def _name_of(address: str) -> str | None:
-    try:
-        parts = urlsplit(address)
-        return parts.hostname if parts.netloc and parts.port != 0 and not parts.username else None
-    except ValueError:
-        return None
 
 
 MAX_ITEMS = 1 << 20  # numbers of one answer: a page asks for long buffers part by part
@@ -128,16 +119,9 @@ def create_app(scene: Scene) -> FastAPI:
         redoc_url=None,
         openapi_url="/api/schema.json",
         redirect_slashes=False,
-        exception_handlers={StarletteHTTPException: _tell, RequestValidationError: _tell_invalid},
+        exception_handlers={StarletteHTTPException: _tell, RequestValidationError: _tell},
     )
-    _add_page(app)
-    _add_data(app, scene)
-    app.add_middleware(Guard)
-    return app
-
-
-def _add_page(app: FastAPI) -> None:
-    found, shown = assets(), served_page()
+    texts, shown = assets(), render("h2hgcn.explorer", "index.html", inside=None)
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
@@ -145,9 +129,13 @@ def _add_page(app: FastAPI) -> None:
 
     @app.get("/static/{name}", include_in_schema=False)
     async def static(name: str) -> Response:
-        if name not in found:
+        if name not in texts:
             raise HTTPException(404, "there is no such file")
-        return Response(found[name].content, media_type=found[name].media_type)
+        return Response(texts[name], media_type=MEDIA_TYPES[PurePath(name).suffix])
+
+    _add_data(app, scene)
+    app.add_middleware(guarded)
+    return app
 
 
 def _add_data(app: FastAPI, scene: Scene) -> None:
@@ -170,7 +158,8 @@ def _add_data(app: FastAPI, scene: Scene) -> None:
     ) -> Response:
         if name not in payload.buffers:
             raise HTTPException(404, "there is no such buffer")
-        return Response(payload.part(name, start, count), media_type="application/octet-stream")
+        part = payload.buffers[name][start : start + count]
+        return Response(part.tobytes(), media_type="application/octet-stream")
 
     # not a coroutine: distances take a while, and the others need not wait
     @app.get(
@@ -191,41 +180,27 @@ def _add_data(app: FastAPI, scene: Scene) -> None:
 
 
 async def _tell(request: Request, error: Exception) -> Response:
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        return JSONResponse({"detail": f"{first['loc'][-1]}: {first['msg']}"}, 422)
     assert isinstance(error, StarletteHTTPException)
     return JSONResponse({"detail": str(error.detail)}, error.status_code, error.headers)
 
 
-async def _tell_invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    return JSONResponse({"detail": f"{first['loc'][-1]}: {first['msg']}"}, 422)
-
-
-HOST = "127.0.0.1"
-USUAL_PORT = 8710
-
-
 def open_port(port: int | None = None) -> socket.socket:
     """A socket of the loopback; without a port the usual one, or any if that is taken."""
-    if port is not None:
-        return _bound(port)
-    try:
-        return _bound(USUAL_PORT)
-    except DataError:
-        return _bound(0)
-
-
-def _bound(port: int) -> socket.socket:
+    if port is None:
+        with suppress(DataError):
+            return open_port(USUAL_PORT)
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind((HOST, port))
+        opened.bind((HOST, port or 0))
         opened.listen(512)
     except OSError as error:
         opened.close()
-        if error.errno == errno.EADDRINUSE:
-            raise DataError(f"port {port} is in use; choose another with --port, or leave it out") from None
-        raise DataError(f"port {port} cannot be opened ({error.strerror}); choose another with --port") from None
+        why = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be opened ({error.strerror})"
+        raise DataError(f"port {port} {why}; choose another with --port, or leave it out") from None
     return opened
 
 
@@ -252,9 +227,5 @@ def serve(scene: Scene, opened: socket.socket, *, browser: bool) -> None:
             threading.Thread(target=webbrowser.open, args=(address_of(opened),), daemon=True).start()
 
     server = make_server(scene, show)
-    try:
+    with opened, suppress(KeyboardInterrupt):  # which is how people end it
         server.run(sockets=[opened])
-    except KeyboardInterrupt:  # is how people end it
-        pass
-    finally:
-        opened.close()

@@ -151,7 +151,7 @@ def recommend_links_of(
         ranks = np.arange(1, len(others) + 1)
     else:
         vectors = vectors_of(run.embeddings.numpy(), space)
-        options: dict[str, Any] = {"euclidean": space == "euclidean", "direction": way, "rank": rank}
+        options: dict[str, Any] = {"direction": way, "rank": rank}
         search = _search(run, vectors, _kind(index, len(names.ids)), options, say)
         many = recommend_many(vectors, edges, numbers, k, search, **options, progress=progress)
         there = many.others >= 0
@@ -284,7 +284,7 @@ def _decoded(run: "Run", vectors: Vectors, way: Direction | None, rank: Any) -> 
     space, points = coordinates_of(run.model.encoder), run.embeddings.to(run.device)
     links = run.link_decoder.as_search(lambda: run.neighborhoods, points, way == "in", run.model.distance_scale)
     queries = vectors_of(links.queries.cpu().numpy(), space)
-    exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, space == "euclidean", links.of_rows)
+    exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, links.of_rows)
     return vectors._replace(queries=queries.queries), exact, links
 
 

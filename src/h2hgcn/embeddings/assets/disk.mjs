@@ -1,22 +1,15 @@
 // Many points of a report, on a canvas for each picture.
-import { traceGeodesic } from "./geodesic.mjs";
+import { geodesic, traceGeodesic } from "./geodesic.mjs";
 
 const held = JSON.parse(document.getElementById("disk-data").textContent);
 const decoded = (text, Kind) => new Kind(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
-const labelOf = held.labelOf ? decoded(held.labelOf, Int32Array) : null;
-
-function nameOf(place) {
-  if (place < 0) return "";
-  const id = held.ids ? String(held.ids[place]) : `point ${place}`;
-  return labelOf && labelOf[place] >= 0 ? `${id} · ${held.labels[labelOf[place]]}` : id;
-}
 
 function show(room, picture) {
   const canvas = room.querySelector("canvas");
   const context = canvas.getContext("2d");
   const points = decoded(picture.points, Float32Array);
   const shades = decoded(picture.shades, Uint8Array);
-  const edges = picture.edges ? decoded(picture.edges, Float32Array) : new Float32Array(0);
+  const edges = picture.edges ? decoded(picture.edges, Float64Array) : [];
   const count = points.length / 2;
   let half = 0;
   let radius = 0;
@@ -35,9 +28,10 @@ function show(room, picture) {
     context.lineWidth = half / 500;
     context.globalAlpha = 0.4;
     context.beginPath();
-    for (let at = 0; at < edges.length; at += 8) {
-      const [x, y, u, v, cx, cy, size, turn] = edges.subarray(at, at + 8);
-      traceGeodesic(context, { x, y, u, v, cx, cy, radius: size, turn }, half, half, radius);
+    for (let at = 0; at < edges.length; at += 4) {
+      const [x, y, u, v] = edges.subarray(at, at + 4);
+      const arc = picture.round ? geodesic(x, y, u, v) : { x, y, u, v, radius: 0 };
+      traceGeodesic(context, arc, half, half, radius);
     }
     context.stroke();
     context.globalAlpha = 1;
@@ -79,7 +73,7 @@ function show(room, picture) {
     const found = nearest(event.offsetX * scale, event.offsetY * scale);
     if (found === chosen) return;
     chosen = found;
-    room.querySelector("output").textContent = nameOf(chosen);
+    room.querySelector("output").textContent = held.names[chosen] ?? "";
     draw();
   });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
