@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from h2hgcn.errors import DataError
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.features import SparseFeatures, prepare_features
+from h2hgcn.graph.features import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.graph.large import reordered
 from h2hgcn.graph.sampling import SampledAdjacency, sample_adjacency
 from h2hgcn.layers import prepare_adjacency
@@ -26,7 +26,7 @@ from h2hgcn.models.encoder import Encoder
 from h2hgcn.models.row_blocks import can_go_by_blocks, points_by_blocks
 from h2hgcn.options import NONE, conform, require
 from h2hgcn.tasks.baselines import Baselines
-from h2hgcn.tasks.checks import check_edges, edge_weight_of, is_sparse, listed, node_features
+from h2hgcn.tasks.checks import check_edges, edge_weight_of, listed, node_features
 from h2hgcn.tasks.metrics import (
     Classes,
     Metrics,
@@ -124,9 +124,6 @@ class FeatureScaling(nn.Module):
     def shaped(self, x: Any) -> Any:
         """Features in the form, dense or sparse, that is faster."""
         return x if self.needs_dense() else compact(x)
-
-    def extra_repr(self) -> str:
-        return repr(self.scaling)
 
 
 def _refuse_sparse(x: Any) -> None:
@@ -324,8 +321,7 @@ def encoded(model: Model, features: ScaledFeatures, graph: Adjacency, nodes: Ten
         x = features.rows(model.scaling, part)
     nodes = part if nodes is None else nodes
     takes_nodes = nodes is not None and node_vectors_of(model.encoder) is not None
-    points: Tensor = model.encoder(x, graph, nodes=nodes) if takes_nodes else model.encoder(x, graph)
-    return points
+    return model.encoder(x, graph, nodes=nodes) if takes_nodes else model.encoder(x, graph)
 
 
 def all_points(model: Model, features: ScaledFeatures, graph: Adjacency, nodes: Tensor | None = None) -> Tensor:
@@ -385,8 +381,7 @@ class OneGraphProblem(Problem):
         self.messages = self.messages.to(device)
 
     def build(self, encoder: nn.Module) -> Model:
-        model: Model = self.task.assemble(encoder, self.x, self.num_classes)
-        return model
+        return self.task.assemble(encoder, self.x, self.num_classes)
 
     def points(self, model: Model) -> Tensor:
         return all_points(model, self.features, self.adjacency)

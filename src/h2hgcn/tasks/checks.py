@@ -8,12 +8,10 @@ from torch import Tensor
 from h2hgcn.datasets import task_features
 from h2hgcn.datasets.arrays import edge_ends
 from h2hgcn.errors import DataError
+from h2hgcn.graph.features import is_sparse
 
-# Rows of features that are checked at once.
-_BLOCK = 1 << 16
-
-# The alignment in bytes of PyTorch's CPU allocator.
-_ALIGNMENT = 64
+# Rows of features that are checked at once, and the alignment in bytes of PyTorch's CPU allocator.
+_BLOCK, _ALIGNMENT = 1 << 16, 64
 
 
 def check_edges(graph: Any, what: str = "the graph") -> None:
@@ -101,8 +99,3 @@ def node_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Te
 def as_floats(x: Tensor) -> Tensor:
     """Features in single or double precision, detached."""
     return x.detach() if x.dtype in (torch.float32, torch.float64) else x.detach().float()
-
-
-def is_sparse(x: Any) -> bool:
-    """Whether features are a sparse tensor of PyTorch."""
-    return isinstance(x, Tensor) and x.layout != torch.strided

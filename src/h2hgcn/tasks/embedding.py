@@ -93,8 +93,7 @@ def _distances_from(points: Tensor, space: Space, nodes: NDArray[np.int64]) -> N
         distances = pairwise_distance(as_lorentz(chosen, space), as_lorentz(points, space))
     if not bool(distances.isfinite().all()):
         raise NonFiniteError("the distances hold NaN or infinity")
-    found: NDArray[np.float64] = distances.cpu().numpy()
-    return found
+    return distances.cpu().numpy()
 
 
 class GraphDistances(NamedTuple):
@@ -221,8 +220,13 @@ class EmbeddingProblem(OneGraphProblem):
         self.ranked = {"": self.links}  # what is ranked, by the prefixes of metrics
         edges = self.links
         if task.closure:
-            edges = link_matrix(given, num_nodes, directed=False)
-            self.ranked |= {"ancestors_": _ancestors(link_matrix(learned, num_nodes, directed=True)), "edges_": edges}
+            edges, down = (
+                link_matrix(ends, num_nodes, directed) for ends, directed in ((given, False), (learned, True))
+            )
+            # a node has at most as many ancestors as the hierarchy is deep, but the root has all nodes as descendants
+            up = down.T.tocsr()
+            ancestors = min(down, up, key=lambda links: np.diff(links.indptr).max())
+            self.ranked |= {"ancestors_": ancestors, "edges_": edges}
         self.num_items = self.links.nnz // 2  # each link counted once
         counts = np.diff(self.links.indptr)
         ends = np.stack([np.repeat(np.arange(num_nodes), counts), self.links.indices])
@@ -289,15 +293,6 @@ class EmbeddingProblem(OneGraphProblem):
         return Baselines({}, {})
 
 
-def _ancestors(closure: sp.csr_array) -> sp.csr_array:
-    """The links of a closure from a node to its ancestors, whichever way its edges pointed.
-
-    A node has at most as many ancestors as the hierarchy is deep, but the root has all nodes as descendants.
-    """
-    turned = closure.T.tocsr()
-    return turned if np.diff(turned.indptr).max() < np.diff(closure.indptr).max() else closure
-
-
 def ranking_loss(
     points: Tensor, space: Space, links: LinkPairs, sample: Sample | None = None, scale: Tensor | float = 1.0
 ) -> Tensor:
@@ -309,8 +304,7 @@ def ranking_loss(
     """
     points = points if space == "euclidean" else as_lorentz(points, space)
     scale = torch.as_tensor(scale, dtype=torch.float64, device=points.device)
-    loss: Tensor = _RankingLoss.apply(points, scale, space == "euclidean", links, sample)  # type: ignore[no-untyped-call]
-    return loss
+    return _RankingLoss.apply(points, scale, space == "euclidean", links, sample)  # type: ignore[no-untyped-call]
 
 
 class _RankingLoss(torch.autograd.Function):

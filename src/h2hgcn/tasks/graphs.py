@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -55,15 +56,12 @@ class GraphBatches:
     def __init__(self, graphs: Any, y: Tensor) -> None:
         self.graphs = graphs
         self.y = y
-        self._is_prepared = False
-        self._whole: tuple[Tensor, BlockDiagonal] | None = None
         self._kept: dict[int, tuple[Tensor, Pattern | None]] = {}
         self._room = _ROOM
 
     def of(self, chosen: Any) -> GraphBatch:
         """The graphs of these numbers."""
         numbers = torch.as_tensor(chosen)
-        self._prepare()
         if self._whole is not None:
             x, blocks = self._whole
             adjacency, nodes, graph_of_node = blocks.take(numbers)
@@ -81,15 +79,16 @@ class GraphBatches:
         """What a batch needs of a graph."""
         return minimal_graph(self.graphs[number], f"graph {number}")
 
-    def _prepare(self) -> None:
-        if self._is_prepared:
-            return
-        self._is_prepared, count = True, len(self.graphs)
+    @cached_property
+    def _whole(self) -> tuple[Tensor, BlockDiagonal] | None:
+        """The features and the adjacency of all graphs; None if the collection is too large."""
+        count = len(self.graphs)
         some = [self.minimal(int(k)) for k in np.linspace(0, count - 1, min(count, _LOOKED_AT))]
         numbers = sum(len(_stored(graph.x)) + graph.edge_index.numel() for graph in some) / max(len(some), 1)
-        if numbers * count <= _PREPARED_WHOLE:
-            batch = _joined([self.minimal(k) for k in range(count)])
-            self._whole = batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
+        if numbers * count > _PREPARED_WHOLE:
+            return None
+        batch = _joined([self.minimal(k) for k in range(count)])
+        return batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
 
     def _pattern(self, number: int) -> tuple[Tensor, Pattern | None]:
         """The features and the pattern of a graph; the pattern is None if it has weights or directions."""
@@ -258,8 +257,7 @@ class GraphProblem(ClassProblem):
     def build(self, encoder: nn.Module) -> Model:
         measured = self.split.train if self.task.scaling in ("standard", "auto") else self.split.train[:1]
         x = torch.cat([self._graphs.minimal(int(k)).x for k in measured])
-        model: Model = self.task.assemble(encoder, x, self.num_classes)
-        return model
+        return self.task.assemble(encoder, x, self.num_classes)
 
     def batches(self, random: np.random.RandomState) -> Iterator[GraphBatch]:
         order = self.split.train.copy()
@@ -323,8 +321,7 @@ def pools(encoder: Any) -> bool:
 def graph_logits(model: Model, batch: GraphBatch) -> Tensor:
     """Logits of the classes of every graph of a batch."""
     points, graph_of_node = _encoded(model, batch)
-    logits: Tensor = model.head(points, graph_of_node, len(batch.y), model.distance_scale)
-    return logits
+    return model.head(points, graph_of_node, len(batch.y), model.distance_scale)
 
 
 def graph_points(model: Model, batch: GraphBatch) -> Tensor:
@@ -345,24 +342,19 @@ def _encoded(model: Model, batch: GraphBatch) -> tuple[Tensor, Tensor | None]:
 
 def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
     """The probabilities of the classes of some graphs."""
-
-    def probabilities(batch: GraphBatch) -> Tensor:
-        found: Tensor = model.head.probabilities(graph_logits(model, batch))
-        return found
-
-    return _of_graphs(probabilities, model, graphs, in_features, batch_size)
+    return model.head.probabilities(_of_graphs(graph_logits, model, graphs, in_features, batch_size))
 
 
 def encode_graphs(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
     """A point for each of some graphs."""
-    return _of_graphs(lambda batch: graph_points(model, batch), model, graphs, in_features, batch_size)
+    return _of_graphs(graph_points, model, graphs, in_features, batch_size)
 
 
 @torch.no_grad()
 def _of_graphs(
-    compute: Callable[[GraphBatch], Tensor], model: Model, graphs: Sequence[Any], in_features: int, batch_size: int
+    compute: Callable[[Model, GraphBatch], Tensor], model: Model, graphs: Sequence[Any], in_features: int, size: int
 ) -> Tensor:
-    """What is computed batch by batch, a row for each graph."""
+    """What is computed of batches of ``size`` graphs, a row for each graph."""
     minimal_graphs = [minimal_graph(graph, f"graph {number}") for number, graph in enumerate(graphs)]
     for number, graph in enumerate(minimal_graphs):
         if graph.x.shape[1] != in_features:
@@ -370,4 +362,4 @@ def _of_graphs(
                 f"graph {number} has {graph.x.shape[1]} features a node; the model was trained with {in_features}"
             )
     device = next(model.parameters()).device
-    return torch.cat([compute(batch_of(chunk).to(device)) for chunk in _chunks(minimal_graphs, batch_size)])
+    return torch.cat([compute(model, batch_of(chunk).to(device)) for chunk in _chunks(minimal_graphs, size)])

@@ -61,8 +61,7 @@ class FeatureTerms(nn.Module):
     def _log_chances(self, x: Any) -> Scores:
         """What the features alone say."""
         weights, bias = (part.double().cpu().numpy() for part in (self.weights, self.bias))
-        found: Scores = log_softmax(_rows(as_matrix(x), bool(self.unit_rows)) @ weights + bias, axis=1)
-        return found
+        return log_softmax(_rows(as_matrix(x), bool(self.unit_rows)) @ weights + bias, axis=1)
 
     def fit(self, logits: Scores, x: Any, y: Nodes, train: Nodes, val: Nodes) -> bool:
         """Fits the regression on training nodes and its share on validation nodes, whose ``logits`` are given. Leaves
@@ -105,8 +104,7 @@ def _fitted_mix(parts: NDArray[np.float64], y: Nodes) -> NDArray[np.float64]:
     def loss(mix: NDArray[np.float64]) -> float:
         return -float(log_softmax(np.tensordot(mix, parts, 1), 1)[np.arange(len(y)), y].mean())
 
-    found: NDArray[np.float64] = minimize(loss, np.array([1.0, 0.5]), method="L-BFGS-B", bounds=[(0, None)] * 2).x
-    return found
+    return minimize(loss, np.array([1.0, 0.5]), method="L-BFGS-B", bounds=[(0, None)] * 2).x
 
 
 def fit_regression(
@@ -159,8 +157,7 @@ def regression_classes(x: Any, y: Nodes, train: Nodes, val: Nodes, nodes: Nodes,
     if found is None:
         raise DataError("the features are too many for it")
     weights, bias, unit_rows = found
-    classes: Nodes = (_rows(as_matrix(x)[nodes], unit_rows) @ weights + bias).argmax(1)
-    return classes
+    return (_rows(as_matrix(x)[nodes], unit_rows) @ weights + bias).argmax(1)
 
 
 def _rows(matrix: Any, unit_rows: bool) -> Any:
@@ -232,8 +229,7 @@ class ClassHead(nn.Module):
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """The probabilities of the classes, calibrated if that was fitted."""
-        found: Tensor = logits.softmax(1) if self.calibration is None else self.calibration(logits)
-        return found
+        return logits.softmax(1) if self.calibration is None else self.calibration(logits)
 
     def forward(
         self,
@@ -252,5 +248,4 @@ class ClassHead(nn.Module):
             hidden = self.centroids(points, batch, num_graphs, distance_scale=distance_scale)
         if batch is not None and self.pooling == "sum":
             hidden = hidden * torch.bincount(batch, minlength=len(hidden)).to(hidden.dtype).unsqueeze(1)
-        logits: Tensor = self.classifier(self.dropout(self.norm(hidden)))
-        return logits
+        return self.classifier(self.dropout(self.norm(hidden)))

@@ -116,8 +116,7 @@ class LinkHead(nn.Module):
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """The probabilities of links, calibrated if that was fitted."""
-        found: Tensor = logits.sigmoid() if self.calibration is None else self.calibration(logits)
-        return found
+        return logits.sigmoid() if self.calibration is None else self.calibration(logits)
 
     def forward(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
         """Logits of ``pairs (k, 2)`` of rows of ``points``, source first."""
@@ -430,8 +429,7 @@ class LinkProblem(OneGraphProblem):
         """The logits of the finished model, or of the decoder alone."""
         numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
         logits_of = partial(model.head.logits_in, lambda: self.neighborhoods) if finished else model.head
-        scores: Scores = logits_of(points, numbers, model.distance_scale).double().cpu().numpy()
-        return scores
+        return logits_of(points, numbers, model.distance_scale).double().cpu().numpy()
 
     def _part_scores(self, model: Model, points: Tensor, part: str) -> Scores:
         """The scores of the pairs of a part. Terms that were fitted on the validation part are fitted again without

@@ -72,8 +72,7 @@ class Neighborhoods:
     def of_nodes(self, weights: NDArray[np.float64], end: int) -> NDArray[np.float64]:
         """What each node adds to links that it has no edge for, as their source (``end`` 0) or target (1)."""
         first = _SHARED + end * _DEGREE * self.directed
-        found: NDArray[np.float64] = self._of_ends(self.degrees[end], end) @ weights[first : first + _DEGREE]
-        return found
+        return self._of_ends(self.degrees[end], end) @ weights[first : first + _DEGREE]
 
     def _of_ends(self, degrees: NDArray[np.integer], end: int) -> Rows:
         return np.where(degrees[:, None] > 0, _of_degrees(degrees), self._typical[end])

@@ -163,8 +163,7 @@ class NodeHead(nn.Module):
 
     def forward(self, points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
         """Logits of the classes."""
-        logits: Tensor = self.classes(points, distance_scale=distance_scale)
-        return logits
+        return self.classes(points, distance_scale=distance_scale)
 
     def logits_of(self, x: Callable[[], Any], points: Tensor, nodes: Tensor, distance_scale: Tensor | float) -> Tensor:
         """Logits of the classes of some nodes with what their features add, which are only asked for if there are
