@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -437,9 +437,6 @@ class ClassProblem(Problem):
         return {"reliability": bins, **class_report(y, predicted_classes(logits), self.num_classes)}
 
 
-Prepared = TypeVar("Prepared")
-
-
 @dataclass(frozen=True)
 class Sampling:
     """``batch_size`` links or nodes a step; ``fanout[h]`` neighbors at hop ``h``; ``workers`` threads that prepare
@@ -480,13 +477,13 @@ class Sampling:
         number_of[seeds] = np.arange(len(seeds))
         return sample_adjacency(graph, seeds, self.fanout, seed), number_of[nodes]
 
-    def prepared(self, jobs: Iterable[Callable[[], Prepared]]) -> Iterator[Prepared]:
+    def prepared(self, jobs: Iterable[Callable[[], Any]]) -> Iterator[Any]:
         """What the jobs return, in their order; with workers, two jobs each are started ahead."""
         if not self.workers:
             yield from (job() for job in jobs)
             return
         pool = ThreadPoolExecutor(self.workers, thread_name_prefix="h2hgcn-batches")
-        waiting: deque[Future[Prepared]] = deque()
+        waiting: deque[Future[Any]] = deque()
         try:
             for job in jobs:
                 waiting.append(pool.submit(job))

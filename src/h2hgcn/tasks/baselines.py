@@ -99,14 +99,12 @@ def link_baselines(x: Any, split: EdgeSplit, part: str = "test") -> Baselines:
 
     def metrics(name: str, make: Callable[[], PairScores]) -> Metrics:
         score = make()
-        return link_metrics(score(links), score(others)) | precision(name)
-
-    def precision(name: str) -> Metrics:
-        if part == "val" or name not in _SHARED:
-            return {}
-        zeros, weights = np.zeros(split.num_nodes), np.eye(3)[_SHARED[name]]
-        neighborhoods = Neighborhoods(split.train, split.num_nodes)
-        return precision_of(LinkScores(zeros, zeros, graph=neighborhoods, weights=weights), split, part)
+        found = link_metrics(score(links), score(others))
+        if part != "val" and name in _SHARED:
+            zeros, neighborhoods = np.zeros(split.num_nodes), Neighborhoods(split.train, split.num_nodes)
+            scores = LinkScores(zeros, zeros, graph=neighborhoods, weights=np.eye(3)[_SHARED[name]])
+            found |= precision_of(scores, split, part)
+        return found
 
     return run_baselines({name: partial(metrics, name, make) for name, make in scorers.items()})
 

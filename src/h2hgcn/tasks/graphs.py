@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Batch, Data
@@ -30,9 +31,6 @@ _PREPARED_WHOLE, _ROOM = 1 << 27, 1 << 31
 
 # Graphs by which the size of a collection is estimated.
 _LOOKED_AT = 100
-
-# Entries of adjacencies that are kept for evaluation, of some 30 bytes each: about 1 GB.
-_KEPT_ENTRIES = 1 << 25
 
 
 class GraphBatch(NamedTuple):
@@ -247,12 +245,9 @@ class GraphProblem(ClassProblem):
                 raise DataError(f"no graph is left for the {part} part of {len(self.y)}; use fewer folds")
         self.num_nodes = sum(data[int(k)].num_nodes for k in split.train[: task.batch_size])
         self._graphs = GraphBatches(data, self.y)
-        self.to("cpu")
 
     def to(self, device: torch.device | str) -> None:
         self.device = torch.device(device)
-        self._evaluation: dict[str, list[GraphBatch]] = {}
-        self._room = _KEPT_ENTRIES
 
     def build(self, encoder: nn.Module) -> Model:
         measured = self.split.train if self.task.scaling in ("standard", "auto") else self.split.train[:1]
@@ -262,10 +257,11 @@ class GraphProblem(ClassProblem):
     def batches(self, random: np.random.RandomState) -> Iterator[GraphBatch]:
         order = self.split.train.copy()
         random.shuffle(order)
-        return map(self._batch, _chunks(order, self.task.batch_size))
+        return self._batches_of(order)
 
-    def _batch(self, graphs: Any) -> GraphBatch:
-        return self._graphs.of(graphs).to(self.device)
+    def _batches_of(self, graphs: NDArray[np.int64]) -> Iterator[GraphBatch]:
+        for chunk in _chunks(graphs, self.task.batch_size):
+            yield self._graphs.of(chunk).to(self.device)
 
     def loss(self, model: Model, batch: GraphBatch) -> Tensor:
         loss = F.cross_entropy(graph_logits(model, batch), batch.y)
@@ -274,20 +270,9 @@ class GraphProblem(ClassProblem):
 
     def part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
         """The true classes of a part, and their logits."""
-        logits = torch.cat([graph_logits(model, batch) for batch in self._part_batches(part)])
-        return self.y.numpy()[getattr(self.split, part)], logits
-
-    def _part_batches(self, part: str) -> Iterator[GraphBatch]:
-        """The batches of a part, which never change: made once, as far as they are not too large to keep."""
-        kept = self._evaluation.setdefault(part, [])
-        yield from kept
-        size = self.task.batch_size
-        for graphs in _chunks(getattr(self.split, part)[size * len(kept) :], size):
-            batch = self._batch(graphs)
-            self._room -= len(batch.adjacency.col)
-            if self._room > 0:
-                kept.append(batch)
-            yield batch
+        graphs = getattr(self.split, part)
+        logits = [graph_logits(model, batch) for batch in self._batches_of(graphs)]
+        return self.y.numpy()[graphs], torch.cat(logits)
 
     @torch.no_grad()
     def finish(self, model: Model) -> bool:
@@ -300,8 +285,7 @@ class GraphProblem(ClassProblem):
     @torch.no_grad()
     def points(self, model: Model) -> Tensor:
         """The midpoint of the nodes of each graph; in flat space their mean."""
-        chunks = _chunks(np.arange(len(self.y)), self.task.batch_size)
-        return torch.cat([graph_points(model, self._batch(chunk)) for chunk in chunks])
+        return torch.cat([graph_points(model, batch) for batch in self._batches_of(np.arange(len(self.y)))])
 
     def baselines(self, part: str) -> Baselines:
         y = self.y.numpy()

@@ -173,12 +173,11 @@ class LinkHead(nn.Module):
     ) -> LinkScores:
         """``logits_in`` a graph of all pairs of ``points``, up to a constant."""
         outgoing, incoming = (self.as_search(graph, points, way, distance_scale) for way in (False, True))
-        neighborhoods, weights = None, None
+        shared: tuple[Neighborhoods | None, Any] = (None, None)
         if self.neighborhood is not None and self.neighborhood.fitted:
-            neighborhoods, weights = graph(), self.neighborhood.weights.cpu().numpy()
+            shared = graph(), self.neighborhood.weights.cpu().numpy()
         terms = incoming.terms.numpy(), outgoing.terms.numpy()
-        queries, slope = outgoing.queries, outgoing.slope
-        return LinkScores(*terms, points, queries, self.space, slope, neighborhoods, weights)
+        return LinkScores(*terms, points, outgoing.queries, self.space, outgoing.slope, *shared)
 
 
 def rotated(points: Tensor, matrix: Tensor, space: Space) -> Tensor:
@@ -317,6 +316,7 @@ class LinkProblem(OneGraphProblem):
         count, share = len(split.train), task.message_share
         self.num_messages = 0 if share is None else max(1, min(count - 1, round(share * count)))
         self.num_items = count - self.num_messages  # edges that are predicted in an epoch
+        self.num_hidden = sum(int((pairs[:, 0] != pairs[:, 1]).sum()) for pairs in (split.val, split.test))
         self._set_train_pairs(split.train)
 
     def _set_train_pairs(self, pairs: Pairs) -> None:
@@ -337,12 +337,10 @@ class LinkProblem(OneGraphProblem):
             yield from self.sampled(messages, len(pairs), random, partial(self._sample, self.sampling, messages, pairs))
             return
         negatives = self.absent.draw(self.task.negatives * len(pairs), random)
-        if self.num_messages:
-            pairs = cache_order(pairs, self.num_nodes)
-        elif self._in_cache_order is None:  # the same in all epochs
-            pairs = self._in_cache_order = cache_order(pairs, self.num_nodes)
-        else:
+        if not self.num_messages and self._in_cache_order is not None:  # the same in all epochs
             pairs = self._in_cache_order
+        else:
+            pairs = self._in_cache_order = cache_order(pairs, self.num_nodes)
         both = torch.from_numpy(np.concatenate([pairs, cache_order(negatives, self.num_nodes)]))
         yield LinkBatch(messages, both, (torch.arange(len(both)) < len(pairs)).float()).to(self.device)
 
@@ -451,10 +449,10 @@ class LinkProblem(OneGraphProblem):
         others, count = self._others(_MOST_PAIRS, seed=self.task.parts.index(part))  # other ones for each part
         chunks = (others[first : first + _CHUNK] for first in range(0, len(others), _CHUNK))
         links = getattr(self.split, part)
-        of_links = self._part_scores(model, points, part)[: len(links)][_are_two(links)]
+        of_links = self._part_scores(model, points, part)[: len(links)][links[:, 0] != links[:, 1]]
         scores = np.concatenate([of_links, *(self._scores(model, points, some) for some in chunks)])
         labels = np.arange(len(scores)) < len(of_links)
-        weights = np.where(labels, self._num_hidden / max(len(of_links), 1), count / max(len(others), 1))
+        weights = np.where(labels, self.num_hidden / max(len(of_links), 1), count / max(len(others), 1))
         return scores, labels, weights
 
     def _others(self, most: int, seed: int) -> tuple[Pairs, int]:
@@ -466,10 +464,6 @@ class LinkProblem(OneGraphProblem):
             return space.pairs(nth_absent(space.ranks(edges), np.arange(count))), count
         return AbsentPairs(space, edges).draw(most, np.random.RandomState(seed)), count
 
-    @property
-    def _num_hidden(self) -> int:
-        return int(_are_two(self.split.val).sum() + _are_two(self.split.test).sum())
-
     @torch.no_grad()
     def reliability(self, model: Model, part: str, points: Tensor | None = None) -> tuple[Bins, Bins, int | None]:
         """Bins of the probabilities of all pairs and of the likeliest, as many as links are held out. Where pairs
@@ -480,11 +474,11 @@ class LinkProblem(OneGraphProblem):
         chances = model.head.probabilities(torch.from_numpy(scores).to(points)).double().cpu().numpy()
         everywhere, top = (
             reliability(chances[chosen], labels[chosen], weights[chosen], LINK_BINS)
-            for chosen in (slice(None), likeliest(chances, weights, self._num_hidden))
+            for chosen in (slice(None), likeliest(chances, weights, self.num_hidden))
         )
         sampled = None
         if weights[~labels].max(initial=1) > 1:
-            sampled = int((~labels[likeliest(scores, weights, self._num_hidden)]).sum())
+            sampled = int((~labels[likeliest(scores, weights, self.num_hidden)]).sum())
         return everywhere, top, sampled
 
     def details(self, model: Model, part: str) -> dict[str, Any]:
@@ -516,8 +510,3 @@ class LinkProblem(OneGraphProblem):
 
     def baselines(self, part: str) -> Baselines:
         return link_baselines(self.x, self.split, part)
-
-
-def _are_two(pairs: Pairs) -> NDArray[np.bool_]:
-    """Which pairs are of different nodes."""
-    return pairs[:, 0] != pairs[:, 1]
