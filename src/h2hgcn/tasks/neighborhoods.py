@@ -151,12 +151,18 @@ def _sum_shared(first: int, last: int, starts: Any, neighbors: Any, weights: Any
             a, b = b, a
         place, end = starts[b], starts[b + 1]
         for arc in range(starts[a], starts[a + 1]):
-            place += np.searchsorted(neighbors[place:end], neighbors[arc])
+            node, high = neighbors[arc], end
+            while place < high:
+                middle = (place + high) // 2
+                if neighbors[middle] < node:
+                    place = middle + 1
+                else:
+                    high = middle
             if place == end:
                 break
-            if neighbors[place] == neighbors[arc]:
+            if neighbors[place] == node:
                 for kind in range(weights.shape[1]):
-                    scores[k, kind] += weights[neighbors[arc], kind]
+                    scores[k, kind] += weights[node, kind]
 
 
 class NeighborhoodTerms(nn.Module):
