@@ -170,6 +170,19 @@ def _rows(matrix: Any, unit_rows: bool) -> Any:
 Classifier = Literal["centroids", "linear"]
 Pooling = Literal["mean", "sum"]
 
+# Of links: "auto" is directed where the graph is, else symmetric.
+Decoder = Literal["auto", "symmetric", "popularity", "directed"]
+
+
+def decoder_for(graph: Any, decoder: Decoder) -> Decoder:
+    """The decoder itself, "auto" resolved; of a directed graph "popularity" is "directed", which has its terms, too."""
+    directed = bool(getattr(graph, "directed", False))
+    if decoder == "directed" and not directed:
+        raise DataError("decoder='directed' needs a directed graph; load it with directed=True (--directed)")
+    if directed and decoder in ("auto", "popularity"):
+        return "directed"
+    return "symmetric" if decoder == "auto" else decoder
+
 
 def tangents_of(points: Tensor, space: Space, distance_scale: Tensor | float = 1.0) -> Tensor:
     """Points as tangent vectors at the origin; Euclidean points as they are."""

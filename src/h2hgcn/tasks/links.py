@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from h2hgcn.layers.spaces import Space, as_lorentz, check_space, squared_distanc
 from h2hgcn.tasks.base import Model, OneGraphProblem, Sampling, Scaling, Task, batch_random, encoded
 from h2hgcn.tasks.baselines import Baselines, link_baselines
 from h2hgcn.tasks.checks import check_edges, check_some_weight
-from h2hgcn.tasks.heads import tangents_of
+from h2hgcn.tasks.heads import Decoder, decoder_for, tangents_of
 from h2hgcn.tasks.metrics import (
     LINK_BINS,
     Bins,
@@ -40,24 +40,11 @@ from h2hgcn.tasks.metrics import (
 from h2hgcn.tasks.neighborhoods import NUM_OTHERS, Neighborhoods, NeighborhoodTerms, Rows, out_of_fold
 from h2hgcn.tasks.top_links import LinkScores, LinkSearch, precision_of
 
-# Of links: "auto" is directed where the graph is, else symmetric.
-Decoder = Literal["auto", "symmetric", "popularity", "directed"]
-
 # The share of bridges from which on a graph is a tree rather than a graph to predict links of.
 _MOSTLY_BRIDGES = 0.5
 
 # Pairs without an edge that calibration looks at, and how many at a time.
 _MOST_PAIRS, _CHUNK = 1 << 22, 1 << 17
-
-
-def decoder_for(graph: Any, decoder: Decoder) -> Decoder:
-    """The decoder itself, "auto" resolved; of a directed graph "popularity" is "directed", which has its terms, too."""
-    directed = bool(getattr(graph, "directed", False))
-    if decoder == "directed" and not directed:
-        raise DataError("decoder='directed' needs a directed graph; load it with directed=True (--directed)")
-    if directed and decoder in ("auto", "popularity"):
-        return "directed"
-    return "symmetric" if decoder == "auto" else decoder
 
 
 class LinkHead(nn.Module):

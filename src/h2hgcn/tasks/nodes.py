@@ -18,8 +18,8 @@ from h2hgcn.datasets.splits import NodeProtocol, node_labels
 from h2hgcn.tasks.base import ClassProblem, Model, OneGraphProblem, Sampling, Scaling, Task, batch_random, encoded
 from h2hgcn.tasks.baselines import Baselines, as_matrix, propagated_classes, run_baselines
 from h2hgcn.tasks.checks import check_edges, edge_weight_of, node_features
-from h2hgcn.tasks.heads import ClassHead, Classifier, FeatureTerms, regression_classes
-from h2hgcn.tasks.links import Decoder, LinkHead, decoder_for
+from h2hgcn.tasks.heads import ClassHead, Classifier, Decoder, FeatureTerms, decoder_for, regression_classes
+from h2hgcn.tasks.links import LinkHead
 from h2hgcn.tasks.metrics import Classes, Metrics, class_metrics, majority_metrics, predicted_classes
 
 Selection = Literal["accuracy", "macro_f1", "f1"]
