@@ -20,7 +20,8 @@ from h2hgcn.datasets.synthetic import load_synthetic
 from h2hgcn.graph.features import SparseFeatures, prepare_features
 from h2hgcn.kernels.csr import SparseMatrix, csr_matmul
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.tasks.graphs import PatternStore, batch_of, minimal_graph
+from h2hgcn.tasks import graphs as collections
+from h2hgcn.tasks.graphs import GraphBatches, batch_of, minimal_graph
 
 # A batch of the synthetic collection has graphs of about this size; their density is 0.38 on average.
 GRAPHS, GRAPH_SIZE = 30, 350
@@ -78,16 +79,15 @@ def batch_rows(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
     rows = []
     with TemporaryDirectory() as folder:
         graphs = load_synthetic(Path(folder), max(sizes))
-        store = PatternStore(lambda number: minimal_graph(graphs[number], f"graph {number}"))
+        collections._PREPARED_WHOLE = 0  # as of a large collection
+        batches = GraphBatches(graphs, torch.zeros(len(graphs), dtype=torch.long))
 
         def made(chosen: list[int]) -> SparseMatrix:
             batch = batch_of([minimal_graph(graphs[number], f"graph {number}") for number in chosen])
             return batch.adjacency.matrix("symmetric", torch.float32)
 
         def kept(chosen: list[int]) -> SparseMatrix:
-            taken = store.take(chosen)
-            assert taken is not None
-            return taken[1].matrix("symmetric", torch.float32)
+            return batches.of(chosen).adjacency.matrix("symmetric", torch.float32)
 
         for size in sizes:
             chosen = torch.randperm(len(graphs))[:size].tolist()

@@ -13,7 +13,6 @@ from h2hgcn.datasets.disease import generate_disease
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification, link_baselines
-from h2hgcn.tasks import graphs as graph_classification
 from h2hgcn.tasks.base import FeatureScaling
 from h2hgcn.tasks.graphs import graph_logits
 from h2hgcn.training import build_optimizer
@@ -259,20 +258,6 @@ def test_evaluation_changes_nothing():
     assert problem.evaluate(model, "test") == problem.evaluate(model, "test")
     assert torch.equal(state, torch.get_rng_state())
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-
-
-@pytest.mark.parametrize("room", [0, 150, 10_000])
-def test_graphs_that_are_too_many_to_keep_are_evaluated_alike(room, monkeypatch):
-    expected = GraphClassification(batch_size=3).bind(shapes())
-    model = expected.build(H2HGCN(expected.in_features, 4)).eval()
-    monkeypatch.setattr(graph_classification, "_KEPT_ENTRIES", room)
-    problem = GraphClassification(batch_size=3).bind(shapes())
-    for _ in range(2):
-        for part in ("train", "val"):
-            assert problem.evaluate(model, part) == expected.evaluate(model, part)
-    kept = sum(map(len, problem._evaluation.values()))
-    batches = sum(-(-len(getattr(problem.split, part)) // 3) for part in ("train", "val"))
-    assert 0 < kept < batches if room == 150 else kept == (batches if room else 0)
 
 
 def test_class_weights_make_rare_classes_count():

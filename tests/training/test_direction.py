@@ -103,7 +103,7 @@ def test_links_that_go_both_ways_say_nothing_of_direction():
     problem = LinkPrediction(val=0.1, test=0.3).bind(hierarchy())
     edges = set(map(tuple, hierarchy().edge_index.T.tolist()))
     one_way = {(u, v) for u, v in problem.split.test.tolist() if (v, u) not in edges}
-    assert {tuple(pair) for pair in problem.split.test[problem._one_way("test")].tolist()} == one_way
+    assert {tuple(pair) for pair in problem.split.test[problem.parts["test"].one_way].tolist()} == one_way
     assert 0 < len(one_way) < len(problem.split.test)
 
 

@@ -27,7 +27,7 @@ from h2hgcn.experiments.config import (
     sections_of,
 )
 from h2hgcn.experiments.search import OnSearch, Search, choose_settings, has_searched
-from h2hgcn.tasks.base import check_edges
+from h2hgcn.tasks.checks import check_edges
 from h2hgcn.training import Run, fit
 from h2hgcn.training.distributed import joined_ranks
 from h2hgcn.training.loop import EpochReport, TrainingState

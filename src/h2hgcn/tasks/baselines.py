@@ -1,6 +1,6 @@
 """Scores that need no training, to be compared with those of a model: of links, and of the classes of nodes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -99,14 +99,12 @@ def link_baselines(x: Any, split: EdgeSplit, part: str = "test") -> Baselines:
 
     def metrics(name: str, make: Callable[[], PairScores]) -> Metrics:
         score = make()
-        return link_metrics(score(links), score(others)) | precision(name)
-
-    def precision(name: str) -> Metrics:
-        if part == "val" or name not in _SHARED:
-            return {}
-        zeros, weights = np.zeros(split.num_nodes), np.eye(3)[_SHARED[name]]
-        neighborhoods = Neighborhoods(split.train, split.num_nodes)
-        return precision_of(LinkScores(zeros, zeros, graph=neighborhoods, weights=weights), split, part)
+        found = link_metrics(score(links), score(others))
+        if part != "val" and name in _SHARED:
+            zeros, neighborhoods = np.zeros(split.num_nodes), Neighborhoods(split.train, split.num_nodes)
+            scores = LinkScores(zeros, zeros, graph=neighborhoods, weights=np.eye(3)[_SHARED[name]])
+            found |= precision_of(scores, split, part)
+        return found
 
     return run_baselines({name: partial(metrics, name, make) for name, make in scorers.items()})
 
@@ -152,8 +150,7 @@ def _by_blocks(score: Callable[[Any, Any], Scores], x: Any, pairs: Pairs) -> Sco
 
 
 def _closeness(first: Any, second: Any) -> Scores:
-    difference = first - second
-    return -np.sqrt(_row_products(difference, difference))
+    return -np.sqrt(_row_products(first - second, first - second))
 
 
 def _cosine(first: Any, second: Any) -> Scores:
@@ -169,23 +166,20 @@ def _row_products(first: Any, second: Any) -> Scores:
 
 def _best_column(x: Any, split: EdgeSplit) -> int:
     """The column whose differences rank the validation links best."""
-    columns = x.shape[1]
-    if columns > _MOST_COLUMNS:
-        raise DataError(f"{columns:,} features are too many to try one by one")
-    count = max(_FEWEST_PAIRS, _COLUMN_NUMBERS // columns)
-    links, others = (_columns(abs(_differences(x, pairs[:count]))) for pairs in (split.val, split.val_neg))
-    return int(np.argmax([auc(-link, -other) for link, other in zip(links, others, strict=True)]))
+    count = x.shape[1]
+    if count > _MOST_COLUMNS:
+        raise DataError(f"{count:,} features are too many to try one by one")
 
+    def columns(pairs: Pairs) -> Iterator[Scores]:
+        ends = pairs[: max(_FEWEST_PAIRS, _COLUMN_NUMBERS // count)].T
+        first, second = (x[nodes].astype(np.float64) for nodes in ends)
+        differences = -abs(first - second)
+        if not sp.issparse(differences):
+            return iter(differences.T)
+        by_column = differences.tocsc()
+        return (by_column[:, [k]].toarray().ravel() for k in range(count))
 
-def _differences(x: Any, pairs: Pairs) -> Any:
-    return x[pairs[:, 0]].astype(np.float64) - x[pairs[:, 1]].astype(np.float64)
-
-
-def _columns(matrix: Any) -> Any:
-    if not sp.issparse(matrix):
-        return matrix.T
-    by_column = matrix.tocsc()
-    return (by_column[:, [k]].toarray().ravel() for k in range(matrix.shape[1]))
+    return int(np.argmax([auc(*both) for both in zip(columns(split.val), columns(split.val_neg), strict=True)]))
 
 
 def _low_rank(graph: sp.csr_array, split: EdgeSplit) -> PairScores:

@@ -19,26 +19,31 @@ from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
 from h2hgcn.kernels.distances import pairwise_distance
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space
 from h2hgcn.models.shallow import ShallowHyperbolic
-from h2hgcn.options import conform, require
-from h2hgcn.tasks.base import FeatureScaling, Model, OneGraphProblem, Scaling, check_edges, encoded
+from h2hgcn.tasks.base import Model, OneGraphProblem, Scaling, Task, encoded
 from h2hgcn.tasks.baselines import Baselines
+from h2hgcn.tasks.checks import check_edges
 from h2hgcn.tasks.metrics import Metrics
+from h2hgcn.tasks.neighborhoods import arcs_of, undirected_graph
 
-# Distances that are computed at once.
-_DISTANCE_BLOCK = 1 << 20
+# Up to so many nodes a step compares each link with all nodes, and metrics are over all of them.
+ALL_PAIRS = 5_000
+
+# Of larger graphs: nodes whose neighbors are ranked, and pairs and sources that distortion is measured on.
+_RANKED_NODES, _MEASURED_PAIRS, _MEASURED_SOURCES = 1_000, 1 << 20, 256
+
+# Distances that metrics compute at once. Pairs that the loss looks at together: a few float64 arrays of this size stay
+# in a core's cache.
+_DISTANCE_BLOCK, _BLOCK_ELEMENTS = 1 << 20, 1 << 16
+
+# Beyond all logits: the maximum over nobody.
+_FAR = 1e300
 
 
 def link_matrix(edge_index: Any, num_nodes: int, directed: bool) -> sp.csr_array:
     """The links of a graph as a matrix of ones without self-loops; both ways unless ``directed``."""
-    rows, columns = np.asarray(edge_index)
-    kept = rows != columns
-    rows, columns = rows[kept], columns[kept]
-    if not directed:
-        rows, columns = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-    matrix = sp.csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=(num_nodes, num_nodes))
-    matrix.sum_duplicates()
-    matrix.data[:] = 1
-    return matrix
+    edges = np.asarray(edge_index).T
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    return (arcs_of if directed else undirected_graph)(edges, num_nodes)
 
 
 def rank_metrics(
@@ -62,14 +67,12 @@ def rank_metrics(
     ranks, precisions = [], []
     for first in range(0, len(chosen), size):
         block = chosen[first : first + size]
-        distances = distances_from(points, space, block)
-        neighbors = [links.indices[links.indptr[node] : links.indptr[node + 1]] for node in block]
-        known = [row[columns] for row, columns in zip(distances, neighbors, strict=True)]
-        for row, columns, node in zip(distances, neighbors, block, strict=True):
-            row[columns] = np.inf
+        for node, row in zip(block, _distances_from(points, space, block), strict=True):
+            neighbors = links.indices[links.indptr[node] : links.indptr[node + 1]]
+            near = row[neighbors]
+            row[neighbors] = np.inf
             row[node] = 0.0 if count_self else np.inf
-        distances.sort(axis=1)
-        for row, near in zip(distances, known, strict=True):
+            row.sort()
             closer = np.searchsorted(row, near, side="left")
             equal = np.searchsorted(row, near, side="right") - closer
             rank = np.sort(1 + closer + equal / 2)
@@ -79,19 +82,18 @@ def rank_metrics(
     return {"map": float(np.mean(precisions)), "mean_rank": float(np.concatenate(ranks).mean())}
 
 
-def distances_from(points: Tensor, space: Space, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+@torch.no_grad()
+def _distances_from(points: Tensor, space: Space, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
     """Distances ``(len(nodes), num_nodes)`` from some nodes to all, in float64."""
     points = points.detach().double()
     chosen = points[torch.from_numpy(nodes).to(points.device)]
     if space == "euclidean":
         distances = torch.cdist(chosen, points, compute_mode="donot_use_mm_for_euclid_dist")
     else:
-        with torch.no_grad():
-            distances = pairwise_distance(as_lorentz(chosen, space), as_lorentz(points, space))
+        distances = pairwise_distance(as_lorentz(chosen, space), as_lorentz(points, space))
     if not bool(distances.isfinite().all()):
         raise NonFiniteError("the distances hold NaN or infinity")
-    found: NDArray[np.float64] = distances.cpu().numpy()
-    return found
+    return distances.cpu().numpy()
 
 
 class GraphDistances(NamedTuple):
@@ -104,7 +106,7 @@ class GraphDistances(NamedTuple):
 def graph_distances(links: sp.csr_array, sources: NDArray[np.int64]) -> GraphDistances:
     """Distances along links, whichever way they point."""
     hops = np.empty((len(sources), links.shape[0]), dtype=np.int32)
-    for row, source in zip(hops, sources, strict=True):
+    for row, source in zip(hops, sources, strict=True):  # one by one, since SciPy returns float64
         found = csgraph.dijkstra(links, directed=False, indices=int(source), unweighted=True)
         row[:] = np.where(np.isfinite(found), found, -1)
     return GraphDistances(sources, hops)
@@ -119,7 +121,7 @@ def distortion_metrics(points: Tensor, space: Space, graph: GraphDistances) -> d
     ratios = []
     for source, hops in zip(graph.sources, graph.hops, strict=True):
         reached = hops > 0
-        ratios.append(distances_from(points, space, np.array([source]))[0, reached] / hops[reached])
+        ratios.append(_distances_from(points, space, np.array([source]))[0, reached] / hops[reached])
     ratio = np.sort(np.concatenate(ratios))
     if not len(ratio) or ratio[-1] == 0:
         return {}
@@ -130,20 +132,8 @@ def distortion_metrics(points: Tensor, space: Space, graph: GraphDistances) -> d
     return metrics if ratio[0] == 0 else metrics | {"worst_distortion": float(ratio[-1] / ratio[0])}
 
 
-# Up to so many nodes a step compares each link with all nodes, and metrics are over all of them.
-ALL_PAIRS = 5_000
-
-# Nodes whose neighbors are ranked in larger graphs, and pairs of nodes that distortion is measured on.
-_RANKED_NODES = 1_000
-_MEASURED_PAIRS = 1 << 20
-_MEASURED_SOURCES = 256
-
-# Pairs that the loss looks at together: a few float64 arrays of this size stay in a core's cache.
-_BLOCK_ELEMENTS = 1 << 16
-
-
 @dataclass(frozen=True)
-class Embedding:
+class Embedding(Task):
     """Learns all links of a graph by their distances, and reports how well these reconstruct the graph.
 
     The loss is the softmax ranking loss of Nickel and Kiela (2017, Eq. 6), both ways of a link: the other end of a link
@@ -162,8 +152,6 @@ class Embedding:
     name: ClassVar[str] = "embed"
     title: ClassVar[str] = "embedding"
     items: ClassVar[str] = "links"
-    of_collections: ClassVar[bool] = False
-    predicts: ClassVar[str | None] = None
     parts: ClassVar[tuple[str, ...]] = ("reconstruction",)
     protocol: ClassVar[str] = "all links"
     default_model: ClassVar[str] = "hyp"
@@ -175,11 +163,6 @@ class Embedding:
     sample_seed: int = 1234
     scaling: Scaling = "raw"
     feature_length: float = 1.0
-
-    def __post_init__(self) -> None:
-        conform(self, "[task]")
-        require(self, "task", ("temperature", "feature_length"), lambda x: 0 < x < math.inf, "must be positive")
-        require(self, "task", ("candidates",), lambda n: n >= 1, "must be at least 1")
 
     def bind(self, data: Any) -> "EmbeddingProblem":
         """The task on a graph."""
@@ -195,8 +178,25 @@ class Embedding:
         """The encoder of ``fit`` if none is given."""
         return ShallowHyperbolic(in_features, 10, points="tangent", num_nodes=num_nodes)
 
-    def assemble(self, encoder: nn.Module, x: Any, num_classes: int | None = None) -> Model:
-        return Model(FeatureScaling(self.scaling, x, self.feature_length), encoder, nn.Identity())
+    def head(self, encoder: nn.Module, in_features: int, num_classes: int | None) -> nn.Module:
+        return nn.Identity()
+
+
+class LinkPairs(NamedTuple):
+    """Links both ways ``(2, k)``, sorted by their first node, and where the links of each node begin."""
+
+    ends: Tensor
+    starts: Tensor
+
+
+class Sample(NamedTuple):
+    """Nodes that stand for all, to be compared with every node; and how many nodes nearby each node is compared with,
+    found by random splits from ``seed``.
+    """
+
+    nodes: Tensor
+    nearby: int
+    seed: int
 
 
 class EmbeddingProblem(OneGraphProblem):
@@ -217,41 +217,39 @@ class EmbeddingProblem(OneGraphProblem):
         self.links = link_matrix(learned, num_nodes, directed=False)
         if not self.links.nnz:
             raise DataError("the graph has no edge between two nodes; there is nothing to embed")
-        self._edges = link_matrix(given, num_nodes, directed=False) if task.closure else self.links
-        self._ancestors = _ancestors(link_matrix(learned, num_nodes, directed=True)) if task.closure else None
+        self.ranked = {"": self.links}  # what is ranked, by the prefixes of metrics
+        edges = self.links
+        if task.closure:
+            edges, down = (
+                link_matrix(ends, num_nodes, directed) for ends, directed in ((given, False), (learned, True))
+            )
+            # a node has at most as many ancestors as the hierarchy is deep, but the root has all nodes as descendants
+            up = down.T.tocsr()
+            ancestors = min(down, up, key=lambda links: np.diff(links.indptr).max())
+            self.ranked |= {"ancestors_": ancestors, "edges_": edges}
+        self.num_items = self.links.nnz // 2  # each link counted once
         counts = np.diff(self.links.indptr)
         ends = np.stack([np.repeat(np.arange(num_nodes), counts), self.links.indices])
         self.learned_links = torch.from_numpy(ends.astype(np.int64))
         self._pairs = LinkPairs(self.learned_links, torch.from_numpy(self.links.indptr.astype(np.int64)))
         super().__init__(task, data, self.learned_links, None, seen=self.learned_links)
         random = np.random.RandomState(task.sample_seed)
-        self._ranked: NDArray[np.int64] | None = None
-        if self.num_nodes > ALL_PAIRS:
-            linked = np.flatnonzero(counts)
-            self._ranked = np.sort(random.permutation(linked)[:_RANKED_NODES])
-        sources = max(1, min(self.num_nodes, _MEASURED_SOURCES, _MEASURED_PAIRS // self.num_nodes))
-        self._distances = graph_distances(self._edges, np.sort(random.permutation(self.num_nodes)[:sources]))
-
-    @property
-    def num_items(self) -> int:
-        """Links that are learned, each counted once."""
-        return self.links.nnz // 2
-
-    @property
-    def plan(self) -> str:  # type: ignore[override]
-        """What a step of training sees."""
-        others = (
-            "all nodes" if self.num_nodes <= ALL_PAIRS else f"{self.task.candidates:,} nodes, nearby and random ones"
-        )
-        return f"all {self.num_items:,} links in every step, each compared with {others}"
+        self._is_large = num_nodes > ALL_PAIRS
+        self._sample: NDArray[np.int64] | None = None
+        if self._is_large:
+            self._sample = np.sort(random.permutation(np.flatnonzero(counts))[:_RANKED_NODES])
+        sources = max(1, min(num_nodes, _MEASURED_SOURCES, _MEASURED_PAIRS // num_nodes))
+        self._distances = graph_distances(edges, np.sort(random.permutation(num_nodes)[:sources]))
+        others = f"{task.candidates:,} nodes, nearby and random ones" if self._is_large else "all nodes"
+        self.plan = f"all {self.num_items:,} links in every step, each compared with {others}"
 
     @property
     def notes(self) -> list[str]:
-        """What to know of the metrics: what was measured on a sample."""
+        """Which metrics were measured on a sample."""
         notes = []
-        if self._ranked is not None:
+        if self._sample is not None:
             notes.append(
-                f"map and mean_rank are of a random sample of {len(self._ranked):,} of {self.num_nodes:,} nodes"
+                f"map and mean_rank are of a random sample of {len(self._sample):,} of {self.num_nodes:,} nodes"
             )
         if len(self._distances.sources) < self.num_nodes:
             notes.append(f"distortion is of the distances from {len(self._distances.sources):,} random nodes to all")
@@ -261,19 +259,19 @@ class EmbeddingProblem(OneGraphProblem):
         super().to(device)
         self._pairs = LinkPairs(*(part.to(device) for part in self._pairs))
 
-    def batches(self, random: np.random.RandomState) -> Iterator["Sample | None"]:
+    def batches(self, random: np.random.RandomState) -> Iterator[Sample | None]:
         """One batch: what links are compared with, None for all nodes."""
-        if self.num_nodes <= ALL_PAIRS:
+        if not self._is_large:
             yield None
             return
         half = min(max(1, self.task.candidates // 2), self.num_nodes)
         nodes = torch.from_numpy(np.sort(random.choice(self.num_nodes, half, replace=False))).to(self.device)
         yield Sample(nodes, half, int(random.randint(1 << 31)))
 
-    def loss(self, model: Model, batch: "Sample | None") -> Tensor:
+    def loss(self, model: Model, batch: Sample | None) -> Tensor:
         points = encoded(model, self.features, self.adjacency)
         scale = model.distance_scale / self.task.temperature
-        return ranking_loss(points, check_space(model.encoder.space), self._pairs, batch, scale)  # type: ignore[arg-type]
+        return ranking_loss(points, check_space(model.encoder.space), self._pairs, batch, scale)
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
@@ -283,46 +281,16 @@ class EmbeddingProblem(OneGraphProblem):
         nodes, its descendants included, as Nickel and Kiela do; ``edges_map`` and ``edges_mean_rank`` rank its
         neighbors along the edges that were given.
         """
-        points, space = self.points(model), check_space(model.encoder.space)  # type: ignore[arg-type]
-        metrics = rank_metrics(points, space, self.links, self._ranked)
-        if self._ancestors is not None:
-            metrics |= _named("ancestors", rank_metrics(points, space, self._ancestors, self._ranked))
-            metrics |= _named("edges", rank_metrics(points, space, self._edges, self._ranked))
+        points, space = self.points(model), check_space(model.encoder.space)
+        metrics: Metrics = {}
+        for prefix, links in self.ranked.items():
+            found = rank_metrics(points, space, links, self._sample)
+            metrics |= {prefix + name: value for name, value in found.items()}
         return metrics | distortion_metrics(points, space, self._distances)
 
     def baselines(self, part: str) -> Baselines:
         """None: nothing was held out that could be guessed."""
         return Baselines({}, {})
-
-
-def _ancestors(closure: sp.csr_array) -> sp.csr_array:
-    """The links of a closure from a node to its ancestors, whichever way its edges pointed.
-
-    A node has at most as many ancestors as the hierarchy is deep, but the root has all nodes as descendants.
-    """
-    turned = closure.T.tocsr()
-    return turned if np.diff(turned.indptr).max() < np.diff(closure.indptr).max() else closure
-
-
-def _named(prefix: str, metrics: Metrics) -> Metrics:
-    return {f"{prefix}_{name}": value for name, value in metrics.items()}
-
-
-class LinkPairs(NamedTuple):
-    """Links both ways ``(2, k)``, sorted by their first node, and where the links of each node begin."""
-
-    ends: Tensor
-    starts: Tensor
-
-
-class Sample(NamedTuple):
-    """Nodes that stand for all, to be compared with every node; and how many nodes nearby each node is compared with,
-    found by random splits from ``seed``.
-    """
-
-    nodes: Tensor
-    nearby: int
-    seed: int
 
 
 def ranking_loss(
@@ -336,8 +304,35 @@ def ranking_loss(
     """
     points = points if space == "euclidean" else as_lorentz(points, space)
     scale = torch.as_tensor(scale, dtype=torch.float64, device=points.device)
-    loss: Tensor = _RankingLoss.apply(points, scale, space == "euclidean", links, sample)  # type: ignore[no-untyped-call]
-    return loss
+    return _RankingLoss.apply(points, scale, space == "euclidean", links, sample)  # type: ignore[no-untyped-call]
+
+
+class _RankingLoss(torch.autograd.Function):
+    """The loss and, in the same pass, its gradient: what is written in passing stays in cache."""
+
+    @staticmethod
+    def forward(ctx: Any, points: Tensor, scale: Tensor, flat: bool, links: LinkPairs, sample: Sample | None) -> Tensor:
+        factors, order = _Factors.of(points, flat), None
+        if sample is not None:
+            order = _nearby_order(factors.lifted[:, 1:] / factors.lifted[:, :1], sample)
+            factors, links, sample = factors.rows(order), *_reordered(links, sample, order)
+        loss, pull, scale_gradient = _loss_and_pull(factors, float(scale), links, sample)
+        # ∂(squared chord)/∂x = 2(t'/t·x - x'), and the slope of a distance in it is 1/(2 sinh)
+        gradient = pull[:, :1] / factors.lifted[:, :1] * factors.lifted[:, 1:] - pull[:, 1:]
+        if order is not None:
+            gradient = torch.empty_like(gradient).index_copy_(0, order, gradient)
+        if not flat:
+            gradient = F.pad(gradient, (1, 0))  # time follows from space
+        count = links.ends.shape[1]
+        ctx.save_for_backward(
+            (gradient * (float(scale) / count)).to(points.dtype), scale.new_tensor(scale_gradient / count)
+        )
+        return points.new_tensor(loss / count)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        points, scale = ctx.saved_tensors
+        return grad * points, grad * scale, None, None, None
 
 
 class _Factors(NamedTuple):
@@ -387,87 +382,61 @@ class _Factors(NamedTuple):
         return self.left[:, :2].sum(1) if self.flat else self.left[:, 0]
 
 
-class _RankingLoss(torch.autograd.Function):
-    """The loss and, in the same pass, its gradient: what is written in passing stays in cache."""
-
-    @staticmethod
-    def forward(ctx: Any, points: Tensor, scale: Tensor, flat: bool, links: LinkPairs, sample: Sample | None) -> Tensor:
-        s = float(scale)
-        factors, order = _Factors.of(points, flat), None
-        if sample is not None:
-            order = _nearby_order(factors.lifted[:, 1:] / factors.lifted[:, :1], sample)
-            factors, links, sample = factors.rows(order), *_reordered(links, sample, order)
-        (source, target), starts = links
-        drawn = factors if sample is None else factors.rows(sample.nodes)
-        place = _places(len(points), sample, points.device)
-        pull = torch.zeros_like(factors.lifted)  # Σ of weights of pairs times the lifted other point
-        drawn_pull = torch.zeros_like(drawn.lifted)
-        loss, scale_gradient = 0.0, 0.0
-        first, second = factors.rows(source), factors.rows(target)
-        length, slope = factors.measure((first.left * second.right).sum(1), first.sizes() * second.sizes())
-        weight = torch.empty_like(length)
-        size = max(1, _BLOCK_ELEMENTS // len(points)) if sample is None else sample.nearby
-        bounds = starts.tolist()
-        for begin in range(0, len(points), size):
-            end = min(begin + size, len(points))
-            own = slice(bounds[begin], bounds[end])
-            if own.start == own.stop:
-                continue
-            rows, block = source[own] - begin, factors.rows(slice(begin, end))
-            others = drawn if sample is None else block.joined(drawn)
-            product = block.left @ others.right.mT
-            distance, sinh = factors.measure(product, torch.outer(block.sizes(), others.sizes()))
-            force = distance * -s
-            if sample is None:
-                _exclude(force, rows, target[own])
-                _exclude(force, torch.arange(end - begin, device=force.device), place[begin:end])
-            else:
-                stretch = _exclude_sampled(force, rows, target[own], place, begin, starts[begin : end + 1])
-            top = force.amax(1, keepdim=True).clamp_min_(-_FAR)
-            force.sub_(top).exp_()
-            if sample is not None:  # nodes of the sample stand for all that are not nearby
-                force[:, end - begin :] *= stretch[:, None]
-            total = force.sum(1, keepdim=True)
-            log_sum = (top + total.log()).squeeze(1)
-            logit = log_sum[rows] + s * length[own]
-            loss += float(F.softplus(logit).sum())
-            weight[own] = logit.sigmoid()
-            row_weight = torch.zeros_like(log_sum).index_add_(0, rows, weight[own])
-            force.mul_(-row_weight[:, None] / total.clamp_min(torch.finfo(total.dtype).tiny))
-            scale_gradient += float(torch.dot(force.view(-1), distance.view(-1)))
-            force.div_(sinh)
-            pull[begin:end] += force @ others.lifted
-            if sample is None:
-                drawn_pull.addmm_(force.mT, block.lifted)
-            else:
-                near, far = force.split([end - begin, len(drawn.lifted)], 1)
-                pull[begin:end].addmm_(near.mT, block.lifted)
-                drawn_pull.addmm_(far.mT, block.lifted)
-        scale_gradient += float(torch.dot(weight, length))
-        weight = (weight / slope)[:, None]
-        pull.index_add_(0, source, weight * second.lifted).index_add_(0, target, weight * first.lifted)
+def _loss_and_pull(factors: _Factors, s: float, links: LinkPairs, sample: Sample | None) -> tuple[float, Tensor, float]:
+    """The sum of the losses of all links; the sum over all pairs of a node of their weights times the lifted other
+    point, from which its gradient follows; and the gradient of the scale.
+    """
+    (source, target), starts = links
+    everybody = torch.arange(len(factors.lifted), device=source.device)
+    drawn, place = factors, everybody  # those that all nodes are compared with, and the place of each among them
+    if sample is not None:
+        drawn, place = factors.rows(sample.nodes), torch.full_like(everybody, -1)
+        place[sample.nodes] = everybody[: len(sample.nodes)]
+    pull, drawn_pull = torch.zeros_like(factors.lifted), torch.zeros_like(drawn.lifted)
+    loss, scale_gradient = 0.0, 0.0
+    first, second = factors.rows(source), factors.rows(target)
+    length, slope = factors.measure((first.left * second.right).sum(1), first.sizes() * second.sizes())
+    weight = torch.empty_like(length)
+    size = max(1, _BLOCK_ELEMENTS // len(everybody)) if sample is None else sample.nearby
+    bounds = starts.tolist()
+    for begin in range(0, len(everybody), size):
+        end = min(begin + size, len(everybody))
+        own = slice(bounds[begin], bounds[end])
+        if own.start == own.stop:
+            continue
+        rows, block = source[own] - begin, factors.rows(slice(begin, end))
+        others = drawn if sample is None else block.joined(drawn)
+        product = block.left @ others.right.mT
+        distance, sinh = factors.measure(product, torch.outer(block.sizes(), others.sizes()))
+        force = distance * -s
         if sample is None:
-            pull += drawn_pull
+            _exclude(force, rows, target[own])
+            _exclude(force, everybody[: end - begin], everybody[begin:end])
         else:
-            pull.index_add_(0, sample.nodes, drawn_pull)
-        # ∂(squared chord)/∂x = 2(t'/t·x - x'), and the slope of a distance in it is 1/(2 sinh)
-        gradient = pull[:, :1] / factors.lifted[:, :1] * factors.lifted[:, 1:] - pull[:, 1:]
-        if order is not None:
-            gradient = torch.empty_like(gradient).index_copy_(0, order, gradient)
-        if not flat:
-            gradient = F.pad(gradient, (1, 0))  # time follows from space
-        count = len(source)
-        ctx.save_for_backward((gradient * (s / count)).to(points.dtype), scale.new_tensor(scale_gradient / count))
-        return points.new_tensor(loss / count)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        points, scale = ctx.saved_tensors
-        return grad * points, grad * scale, None, None, None
-
-
-# Beyond all logits: the maximum over nobody.
-_FAR = 1e300
+            stretch = _exclude_sampled(force, rows, target[own], place, begin, starts[begin : end + 1])
+        top = force.amax(1, keepdim=True).clamp_min_(-_FAR)
+        force.sub_(top).exp_()
+        if sample is not None:  # nodes of the sample stand for all that are not nearby
+            force[:, end - begin :] *= stretch[:, None]
+        total = force.sum(1, keepdim=True)
+        log_sum = (top + total.log()).squeeze(1)
+        logit = log_sum[rows] + s * length[own]
+        loss += float(F.softplus(logit).sum())
+        weight[own] = logit.sigmoid()
+        row_weight = torch.zeros_like(log_sum).index_add_(0, rows, weight[own])
+        force.mul_(-row_weight[:, None] / total.clamp_min(torch.finfo(total.dtype).tiny))
+        scale_gradient += float(torch.dot(force.view(-1), distance.view(-1)))
+        force.div_(sinh)
+        pull[begin:end] += force @ others.lifted
+        if sample is not None:
+            near, force = force.split([end - begin, len(drawn.lifted)], 1)
+            pull[begin:end].addmm_(near.mT, block.lifted)
+        drawn_pull.addmm_(force.mT, block.lifted)
+    scale_gradient += float(torch.dot(weight, length))
+    weight = (weight / slope)[:, None]
+    pull.index_add_(0, source, weight * second.lifted).index_add_(0, target, weight * first.lifted)
+    pull = pull + drawn_pull if sample is None else pull.index_add_(0, sample.nodes, drawn_pull)
+    return loss, pull, scale_gradient
 
 
 def _nearby_order(coordinates: Tensor, sample: Sample) -> Tensor:
@@ -492,15 +461,6 @@ def _reordered(links: LinkPairs, sample: Sample, order: Tensor) -> tuple[LinkPai
     ends = ends[:, ends[0].argsort(stable=True)]
     starts = F.pad((links.starts[1:] - links.starts[:-1])[order].cumsum(0), (1, 0))
     return LinkPairs(ends, starts), sample._replace(nodes=place[sample.nodes])
-
-
-def _places(num_nodes: int, sample: Sample | None, device: torch.device) -> Tensor:
-    """The place of each node among those that all are compared with, -1 for none."""
-    if sample is None:
-        return torch.arange(num_nodes, device=device)
-    places = torch.full((num_nodes,), -1, device=device)
-    places[sample.nodes] = torch.arange(len(sample.nodes), device=device)
-    return places
 
 
 def _exclude(logits: Tensor, rows: Tensor, columns: Tensor) -> Tensor:

@@ -1,12 +1,13 @@
 """Graph classification: which class has a graph?"""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Batch, Data
@@ -18,78 +19,15 @@ from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.large import BlockDiagonal, Pattern, joined_patterns, pattern_of
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.spaces import check_space, mean_points
-from h2hgcn.options import conform, require
-from h2hgcn.tasks.base import (
-    ClassProblem,
-    FeatureScaling,
-    Model,
-    Scaling,
-    as_floats,
-    check_edges,
-    check_features,
-    edge_weight_of,
-)
+from h2hgcn.tasks.base import ClassProblem, Model, Scaling, Task
 from h2hgcn.tasks.baselines import Baselines, run_baselines
+from h2hgcn.tasks.checks import as_floats, check_edges, check_features, edge_weight_of
 from h2hgcn.tasks.heads import ClassHead, Classifier, Pooling
 from h2hgcn.tasks.metrics import Classes, majority_metrics
 
-# Bytes of the graphs that are kept.
-_ROOM = 1 << 31
-
-
-class _Graph(NamedTuple):
-    x: Tensor
-    pattern: Pattern
-
-    @property
-    def num_bytes(self) -> int:
-        return stored(self.x).nbytes + self.pattern.num_bytes
-
-
-class PatternStore:
-    """Graphs by their numbers, kept when they are first asked for, as long as there is room.
-
-    Args:
-        minimal: Gives what a batch needs of a graph.
-    """
-
-    def __init__(self, minimal: Callable[[int], Data]) -> None:
-        self.minimal = minimal
-        self._graphs: dict[int, _Graph | None] = {}
-        self._room = _ROOM
-
-    def take(self, numbers: Sequence[int]) -> tuple[Tensor, Adjacency, Tensor] | None:
-        """Features, adjacency and the graph of each node, of some graphs side by side; None if one of them has weights
-        or directions.
-        """
-        graphs = []
-        for number in numbers:
-            graph = self._graph(number)
-            if graph is None:
-                return None
-            graphs.append(graph)
-        return torch.cat([graph.x for graph in graphs]), *joined_patterns([graph.pattern for graph in graphs])
-
-    def _graph(self, number: int) -> _Graph | None:
-        if number in self._graphs:
-            return self._graphs[number]
-        minimal = self.minimal(number)
-        pattern = pattern_of(prepare_adjacency(minimal.edge_index, minimal.edge_weight, minimal.num_nodes))
-        graph = None if pattern is None else _Graph(minimal.x, pattern)
-        num_bytes = 0 if graph is None else graph.num_bytes
-        if self._room >= num_bytes:
-            self._room -= num_bytes
-            self._graphs[number] = graph
-        return graph
-
-
-def stored(x: Tensor) -> Tensor:
-    """The numbers that a tensor holds; of a sparse one, those that are not 0."""
-    return x._values() if x.is_sparse else x.flatten()
-
-
-# Numbers (features and edges) of a collection up to which it is prepared whole: about 1 GB.
-_PREPARED_WHOLE = 1 << 27
+# Numbers (features and edges) of a collection up to which it is prepared whole: about 1 GB. Bytes of the graphs that
+# are kept of a larger one.
+_PREPARED_WHOLE, _ROOM = 1 << 27, 1 << 31
 
 # Graphs by which the size of a collection is estimated.
 _LOOKED_AT = 100
@@ -109,44 +47,64 @@ class GraphBatch(NamedTuple):
 
 
 class GraphBatches:
-    """Batches out of a collection. One that is not too large is prepared whole, and batches only copy; of a larger one,
-    graphs are kept as patterns where that is all there is to them.
+    """Batches out of a collection. A collection that is not too large is prepared whole, and batches only copy; of a
+    larger one, unweighted undirected graphs are kept as patterns when they are first asked for, while there is room.
     """
 
     def __init__(self, graphs: Any, y: Tensor) -> None:
         self.graphs = graphs
         self.y = y
-        self._whole: tuple[Tensor, BlockDiagonal] | None = None
-        self._patterns: PatternStore | None = None
+        self._kept: dict[int, tuple[Tensor, Pattern | None]] = {}
+        self._room = _ROOM
 
     def of(self, chosen: Any) -> GraphBatch:
         """The graphs of these numbers."""
         numbers = torch.as_tensor(chosen)
-        if self._whole is None and self._patterns is None:
-            self._prepare()
         if self._whole is not None:
             x, blocks = self._whole
             adjacency, nodes, graph_of_node = blocks.take(numbers)
             return GraphBatch(x.index_select(0, nodes), adjacency, graph_of_node, self.y[numbers])
-        assert self._patterns is not None
-        kept = self._patterns.take(numbers.tolist())
-        if kept is None:
-            return batch_of([self.minimal(int(k)) for k in numbers], self.y[numbers])
-        return GraphBatch(*kept, self.y[numbers])
+        features, patterns = [], []
+        for number in numbers.tolist():
+            x, pattern = self._pattern(number)
+            if pattern is None:  # weights or directions
+                return batch_of([self.minimal(int(k)) for k in numbers], self.y[numbers])
+            features.append(x)
+            patterns.append(pattern)
+        return GraphBatch(torch.cat(features), *joined_patterns(patterns), self.y[numbers])
 
     def minimal(self, number: int) -> Data:
         """What a batch needs of a graph."""
         return minimal_graph(self.graphs[number], f"graph {number}")
 
-    def _prepare(self) -> None:
+    @cached_property
+    def _whole(self) -> tuple[Tensor, BlockDiagonal] | None:
+        """The features and the adjacency of all graphs; None if the collection is too large."""
         count = len(self.graphs)
-        some = [self.minimal(k) for k in np.linspace(0, count - 1, min(count, _LOOKED_AT)).astype(int).tolist()]
-        numbers = sum(len(stored(graph.x)) + graph.edge_index.numel() for graph in some) / max(len(some), 1)
+        some = [self.minimal(int(k)) for k in np.linspace(0, count - 1, min(count, _LOOKED_AT))]
+        numbers = sum(len(_stored(graph.x)) + graph.edge_index.numel() for graph in some) / max(len(some), 1)
         if numbers * count > _PREPARED_WHOLE:
-            self._patterns = PatternStore(self.minimal)
-            return
+            return None
         batch = _joined([self.minimal(k) for k in range(count)])
-        self._whole = batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
+        return batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
+
+    def _pattern(self, number: int) -> tuple[Tensor, Pattern | None]:
+        """The features and the pattern of a graph; the pattern is None if it has weights or directions."""
+        if number in self._kept:
+            return self._kept[number]
+        graph = self.minimal(number)
+        pattern = pattern_of(_adjacency(graph))
+        found = (graph.x[:0] if pattern is None else graph.x), pattern
+        num_bytes = 0 if pattern is None else _stored(graph.x).nbytes + pattern.num_bytes
+        if self._room >= num_bytes:
+            self._room -= num_bytes
+            self._kept[number] = found
+        return found
+
+
+def _stored(x: Tensor) -> Tensor:
+    """The numbers that a tensor holds; of a sparse one, those that are not 0."""
+    return x._values() if x.is_sparse else x.flatten()
 
 
 def batch_of(minimal_graphs: Sequence[Data], y: Tensor | None = None) -> GraphBatch:
@@ -163,30 +121,23 @@ def minimal_graph(graph: Any, what: str) -> Data:
     return Data(x=as_floats(graph.x), edge_index=graph.edge_index, edge_weight=edge_weight_of(graph))
 
 
-def _joined(minimal_graphs: Sequence[Data]) -> Batch:
-    """As one graph; PyG joins only what all have, so where some have weights, the others' are 1."""
-    if any(graph.edge_weight is not None for graph in minimal_graphs):
-        minimal_graphs = [
-            graph if graph.edge_weight is not None else Data(graph.x, graph.edge_index, edge_weight=_ones(graph))
-            for graph in minimal_graphs
+def _joined(graphs: Sequence[Data]) -> Batch:
+    """As one graph. PyG joins only what all have, so where some have weights, the others' are 1."""
+    if any(graph.edge_weight is not None for graph in graphs):
+        ones = [torch.ones(graph.edge_index.shape[1]) for graph in graphs]
+        weights = [
+            one if graph.edge_weight is None else graph.edge_weight for graph, one in zip(graphs, ones, strict=True)
         ]
-    return Batch.from_data_list(list(minimal_graphs))
+        graphs = [Data(graph.x, graph.edge_index, edge_weight=w) for graph, w in zip(graphs, weights, strict=True)]
+    return Batch.from_data_list(list(graphs))
 
 
-def _ones(graph: Data) -> Tensor:
-    return torch.ones(graph.edge_index.shape[1])
-
-
-def _adjacency(batch: Any) -> Adjacency:
-    return prepare_adjacency(batch.edge_index, batch.edge_weight, batch.num_nodes)
-
-
-# Entries of adjacencies that are kept for evaluation, of some 30 bytes each: about 1 GB.
-_KEPT_ENTRIES = 1 << 25
+def _adjacency(graph: Any) -> Adjacency:
+    return prepare_adjacency(graph.edge_index, graph.edge_weight, graph.num_nodes)
 
 
 @dataclass(frozen=True)
-class GraphClassification:
+class GraphClassification(Task):
     """Distances to learned centroids, averaged over each graph's nodes, into a softmax classifier (Dai et al. 2021,
     section 4.4).
 
@@ -218,7 +169,6 @@ class GraphClassification:
     items: ClassVar[str] = "graphs"
     of_collections: ClassVar[bool] = True
     predicts: ClassVar[str | None] = "graphs"
-    parts: ClassVar[tuple[str, ...]] = ("val", "test")
     batch_rule: ClassVar[str] = "graph classification takes its batches from task.batch_size"
 
     fold: int = 0
@@ -237,14 +187,6 @@ class GraphClassification:
     calibrate: bool = True
     final: bool = False
 
-    def __post_init__(self) -> None:
-        conform(self, "[task]")
-        if self.final:
-            object.__setattr__(self, "parts", ())  # nothing is held out
-        require(self, "task", ("batch_size", "num_centroids"), lambda n: n >= 1, "must be at least 1")
-        require(self, "task", ("feature_length",), lambda value: 0 < value < math.inf, "must be a positive number")
-        require(self, "task", ("head_dropout",), lambda share: 0 <= share < 1, "must be 0 or more, and below 1")
-
     def bind(self, data: Any) -> "GraphProblem":
         """The task on a collection, its graphs split."""
         data = as_collection(data)
@@ -253,22 +195,6 @@ class GraphClassification:
         if isinstance(data, GraphList) and data.y is None:
             raise DataError("the graphs have no classes; give a file with a graph's name and class a row (--labels)")
         return GraphProblem(self, data, self._split(data))
-
-    def assemble(self, encoder: nn.Module, x: Any, num_classes: int | None = None) -> Model:
-        assert num_classes is not None
-        scaling = FeatureScaling(self.scaling, x, self.feature_length)
-        classifier = "linear" if pools(encoder) else self.classifier
-        head = ClassHead(
-            encoder,
-            num_classes,
-            self.num_centroids,
-            self.head_dropout,
-            classifier,
-            self.head_norm,
-            self.pooling,
-            self.calibrate,
-        )
-        return Model(scaling, encoder, head)
 
     def _split(self, data: Any) -> GraphSplit:
         if self.final:
@@ -283,21 +209,27 @@ class GraphClassification:
             raise DataError(f"fold={self.fold} is not there: the folds are 0 to {len(folds) - 1}")
         return folds[self.fold]
 
+    def head(self, encoder: nn.Module, in_features: int, num_classes: int | None) -> ClassHead:
+        assert num_classes is not None
+        classifier = "linear" if pools(encoder) else self.classifier
+        return ClassHead(
+            encoder, num_classes, self.num_centroids, self.head_dropout, classifier, self.head_norm, self.pooling,
+            self.calibrate,
+        )  # fmt: skip
+
 
 class GraphProblem(ClassProblem):
     """Graph classification on a collection that is split."""
 
-    sampling = None
-    graph = None
+    plan = "batches of graphs"
 
     def __init__(self, task: GraphClassification, data: Any, split: GraphSplit) -> None:
         self.task = task
         self.data = data
         self.split = split
-        self.selection_metric: str = task.selection
-        self.plan = "batches of graphs"
+        self.selection_metric = task.selection
         self.num_items = len(split.train)
-        self.num_classes: int = int(data.num_classes)
+        self.num_classes = int(data.num_classes)
         self.in_features = int(data.num_node_features)
         if not self.in_features:
             raise DataError(
@@ -310,16 +242,11 @@ class GraphProblem(ClassProblem):
         for part in task.parts:
             if not len(getattr(split, part)):
                 raise DataError(f"no graph is left for the {part} part of {len(self.y)}; use fewer folds")
-        self.device = torch.device("cpu")
-        self._graphs = GraphBatches(data, self.y)
         self.num_nodes = sum(data[int(k)].num_nodes for k in split.train[: task.batch_size])
-        self._evaluation: dict[str, list[GraphBatch]] = {}
-        self._room = _KEPT_ENTRIES
+        self._graphs = GraphBatches(data, self.y)
 
     def to(self, device: torch.device | str) -> None:
         self.device = torch.device(device)
-        self._evaluation.clear()
-        self._room = _KEPT_ENTRIES
 
     def build(self, encoder: nn.Module) -> Model:
         measured = self.split.train if self.task.scaling in ("standard", "auto") else self.split.train[:1]
@@ -329,8 +256,11 @@ class GraphProblem(ClassProblem):
     def batches(self, random: np.random.RandomState) -> Iterator[GraphBatch]:
         order = self.split.train.copy()
         random.shuffle(order)
-        for first in range(0, len(order), self.task.batch_size):
-            yield self._batch(order[first : first + self.task.batch_size])
+        return self._batches_of(order)
+
+    def _batches_of(self, graphs: NDArray[np.int64]) -> Iterator[GraphBatch]:
+        for chunk in _chunks(graphs, self.task.batch_size):
+            yield self._graphs.of(chunk).to(self.device)
 
     def loss(self, model: Model, batch: GraphBatch) -> Tensor:
         loss = F.cross_entropy(graph_logits(model, batch), batch.y)
@@ -339,49 +269,31 @@ class GraphProblem(ClassProblem):
 
     def part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
         """The true classes of a part, and their logits."""
-        logits = torch.cat([graph_logits(model, batch) for batch in self._part_batches(part)])
-        return self.y[torch.from_numpy(getattr(self.split, part))].numpy(), logits
+        graphs = getattr(self.split, part)
+        logits = [graph_logits(model, batch) for batch in self._batches_of(graphs)]
+        return self.y.numpy()[graphs], torch.cat(logits)
 
     @torch.no_grad()
     def finish(self, model: Model) -> bool:
         """Calibrates on validation graphs, which changes no logits."""
-        calibration = _head(model).calibration
-        if calibration is not None:
+        if model.head.calibration is not None:
             y, logits = self.part_logits(model, "val")
-            calibration.fit(logits.double().cpu().numpy(), y)
+            model.head.calibration.fit(logits.double().cpu().numpy(), y)
         return False
 
     @torch.no_grad()
     def points(self, model: Model) -> Tensor:
         """The midpoint of the nodes of each graph; in flat space their mean."""
-        order = np.arange(len(self.y))
-        chunks = [order[first : first + self.task.batch_size] for first in range(0, len(order), self.task.batch_size)]
-        return torch.cat([graph_points(model, self._batch(chunk)) for chunk in chunks])
+        return torch.cat([graph_points(model, batch) for batch in self._batches_of(np.arange(len(self.y)))])
 
     def baselines(self, part: str) -> Baselines:
         y = self.y.numpy()
         parts = y[self.split.train], y[getattr(self.split, part)]
         return run_baselines({"majority class": lambda: majority_metrics(*parts, self.num_classes)})
 
-    def _part_batches(self, part: str) -> Iterator[GraphBatch]:
-        """The batches of a part, which never change: made once, as far as they are not too large to keep."""
-        kept = self._evaluation.setdefault(part, [])
-        yield from kept
-        graphs, size = getattr(self.split, part), self.task.batch_size
-        for first in range(size * len(kept), len(graphs), size):
-            batch = self._batch(graphs[first : first + size])
-            self._room -= len(batch.adjacency.col)
-            if self._room > 0:
-                kept.append(batch)
-            yield batch
 
-    def _batch(self, graphs: Any) -> GraphBatch:
-        return self._graphs.of(graphs).to(self.device)
-
-
-def _head(model: Model) -> ClassHead:
-    assert isinstance(model.head, ClassHead)
-    return model.head
+def _chunks(items: Any, size: int) -> list[Any]:
+    return [items[first : first + size] for first in range(0, len(items), size)]
 
 
 def pools(encoder: Any) -> bool:
@@ -392,8 +304,7 @@ def pools(encoder: Any) -> bool:
 def graph_logits(model: Model, batch: GraphBatch) -> Tensor:
     """Logits of the classes of every graph of a batch."""
     points, graph_of_node = _encoded(model, batch)
-    logits: Tensor = model.head(points, graph_of_node, len(batch.y), model.distance_scale)
-    return logits
+    return model.head(points, graph_of_node, len(batch.y), model.distance_scale)
 
 
 def graph_points(model: Model, batch: GraphBatch) -> Tensor:
@@ -401,7 +312,7 @@ def graph_points(model: Model, batch: GraphBatch) -> Tensor:
     points, graph_of_node = _encoded(model, batch)
     if graph_of_node is None:
         return points
-    return mean_points(points, graph_of_node, len(batch.y), check_space(model.encoder.space))  # type: ignore[arg-type]
+    return mean_points(points, graph_of_node, len(batch.y), check_space(model.encoder.space))
 
 
 def _encoded(model: Model, batch: GraphBatch) -> tuple[Tensor, Tensor | None]:
@@ -414,22 +325,19 @@ def _encoded(model: Model, batch: GraphBatch) -> tuple[Tensor, Tensor | None]:
 
 def graph_probabilities(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
     """The probabilities of the classes of some graphs."""
-    head = _head(model)
-    return _of_graphs(
-        lambda batch: head.probabilities(graph_logits(model, batch)), model, graphs, in_features, batch_size
-    )
+    return model.head.probabilities(_of_graphs(graph_logits, model, graphs, in_features, batch_size))
 
 
 def encode_graphs(model: Model, graphs: Sequence[Any], in_features: int, batch_size: int = 64) -> Tensor:
     """A point for each of some graphs."""
-    return _of_graphs(lambda batch: graph_points(model, batch), model, graphs, in_features, batch_size)
+    return _of_graphs(graph_points, model, graphs, in_features, batch_size)
 
 
 @torch.no_grad()
 def _of_graphs(
-    compute: Callable[[GraphBatch], Tensor], model: Model, graphs: Sequence[Any], in_features: int, batch_size: int
+    compute: Callable[[Model, GraphBatch], Tensor], model: Model, graphs: Sequence[Any], in_features: int, size: int
 ) -> Tensor:
-    """What is computed batch by batch, a row for each graph."""
+    """What is computed of batches of ``size`` graphs, a row for each graph."""
     minimal_graphs = [minimal_graph(graph, f"graph {number}") for number, graph in enumerate(graphs)]
     for number, graph in enumerate(minimal_graphs):
         if graph.x.shape[1] != in_features:
@@ -437,5 +345,4 @@ def _of_graphs(
                 f"graph {number} has {graph.x.shape[1]} features a node; the model was trained with {in_features}"
             )
     device = next(model.parameters()).device
-    chunks = [minimal_graphs[first : first + batch_size] for first in range(0, len(minimal_graphs), batch_size)]
-    return torch.cat([compute(batch_of(chunk).to(device)) for chunk in chunks])
+    return torch.cat([compute(model, batch_of(chunk).to(device)) for chunk in _chunks(minimal_graphs, size)])

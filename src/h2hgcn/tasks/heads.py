@@ -23,10 +23,8 @@ from h2hgcn.tasks.metrics import ClassCalibration, Scores
 
 Nodes = NDArray[np.int64]
 
-# Of the regression: the penalties that validation nodes choose from, and the products of a step that it is tried with
-# at most: about a minute.
-_CHOICES = (1.0, 10.0)
-_PRODUCTS = 1 << 28
+# Penalties of the regression, of which validation nodes choose, and the most products of a step: about a minute.
+_CHOICES, _PRODUCTS = (1.0, 10.0), 1 << 28
 
 # Features of which more are 0 count as words: rows of length 1. Others are standardized.
 _MOSTLY = 0.8
@@ -57,14 +55,17 @@ class FeatureTerms(nn.Module):
 
     def forward(self, logits: Tensor, x: Any) -> Tensor:
         """``x`` are the features of the same nodes, as they are given."""
-        rows = _rows(as_matrix(x), bool(self.unit_rows))
-        of_features = rows @ self.weights.double().cpu().numpy() + self.bias.double().cpu().numpy()
-        added = torch.from_numpy(log_softmax(of_features, axis=1)).to(logits)
+        added = torch.from_numpy(self._log_chances(x)).to(logits)
         return self.mix[0] * logits.log_softmax(1) + self.mix[1] * added
+
+    def _log_chances(self, x: Any) -> Scores:
+        """What the features alone say."""
+        weights, bias = (part.double().cpu().numpy() for part in (self.weights, self.bias))
+        return log_softmax(_rows(as_matrix(x), bool(self.unit_rows)) @ weights + bias, axis=1)
 
     def fit(self, logits: Scores, x: Any, y: Nodes, train: Nodes, val: Nodes) -> bool:
         """Fits the regression on training nodes and its share on validation nodes, whose ``logits`` are given. Leaves
-        everything as it is, and says so by False, where more of these would not be classified rightly.
+        everything as it is, and returns False, unless that classifies more of these rightly.
         """
         found = fit_regression(x, y, train, val, logits.shape[1])
         if found is None:
@@ -84,9 +85,7 @@ class FeatureTerms(nn.Module):
         """The logits of nodes that the share was fitted on, each by one that was fitted without it."""
         from sklearn.model_selection import KFold
 
-        rows = _rows(as_matrix(x), bool(self.unit_rows))
-        of_features = rows @ self.weights.double().cpu().numpy() + self.bias.double().cpu().numpy()
-        parts, mixed = np.stack([log_softmax(logits, 1), log_softmax(of_features, 1)]), np.empty(logits.shape)
+        parts, mixed = np.stack([log_softmax(logits, 1), self._log_chances(x)]), np.empty(logits.shape)
         for others, fold in KFold(min(_FOLDS, len(y)), shuffle=True, random_state=0).split(y):
             mixed[fold] = np.tensordot(_fitted_mix(parts[:, others], y[others]), parts[:, fold], 1)
         return mixed
@@ -105,8 +104,7 @@ def _fitted_mix(parts: NDArray[np.float64], y: Nodes) -> NDArray[np.float64]:
     def loss(mix: NDArray[np.float64]) -> float:
         return -float(log_softmax(np.tensordot(mix, parts, 1), 1)[np.arange(len(y)), y].mean())
 
-    found: NDArray[np.float64] = minimize(loss, np.array([1.0, 0.5]), method="L-BFGS-B", bounds=[(0, None)] * 2).x
-    return found
+    return minimize(loss, np.array([1.0, 0.5]), method="L-BFGS-B", bounds=[(0, None)] * 2).x
 
 
 def fit_regression(
@@ -125,7 +123,6 @@ def fit_regression(
     if size * num_classes > _PRODUCTS:
         return None
     unit_rows = sp.issparse(matrix) or float((matrix[train] == 0).mean()) > _MOSTLY
-    others = _rows(matrix[val], unit_rows)
 
     def fitted(choice: float, nodes: Nodes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rows = _rows(matrix[nodes], unit_rows)
@@ -133,17 +130,24 @@ def fit_regression(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = LogisticRegression(C=choice, max_iter=200).fit(scaler.transform(rows), y[nodes])
-        weights, bias = _for_all_classes(model, num_classes)
+        coefficients, intercepts = model.coef_, model.intercept_
+        if len(model.classes_) == 2:  # for which there is one row
+            coefficients = np.vstack([-coefficients, coefficients]) / 2
+            intercepts = np.concatenate([-intercepts, intercepts]) / 2
+        weights, bias = np.zeros((rows.shape[1], num_classes)), np.full(num_classes, -30.0)
+        weights[:, model.classes_], bias[model.classes_] = coefficients.T, intercepts
         if not unit_rows:
             weights = weights / scaler.scale_[:, None]
             bias = bias - scaler.mean_ @ weights
         return weights, bias
 
-    def loss(weights: NDArray[np.float64], bias: NDArray[np.float64]) -> float:
-        return -float(log_softmax(others @ weights + bias, 1)[np.arange(len(val)), y[val]].mean())
+    def loss(choice: float) -> float:
+        weights, bias = found[choice]
+        logs = log_softmax(_rows(matrix[val], unit_rows) @ weights + bias, 1)
+        return -float(logs[np.arange(len(val)), y[val]].mean())
 
     found = {choice: fitted(choice, train) for choice in _CHOICES}
-    best = min(_CHOICES, key=lambda choice: loss(*found[choice]))
+    best = min(_CHOICES, key=loss)
     return *(found[best] if final is None else fitted(best, final)), unit_rows
 
 
@@ -153,18 +157,7 @@ def regression_classes(x: Any, y: Nodes, train: Nodes, val: Nodes, nodes: Nodes,
     if found is None:
         raise DataError("the features are too many for it")
     weights, bias, unit_rows = found
-    classes: Nodes = (_rows(as_matrix(x)[nodes], unit_rows) @ weights + bias).argmax(1)
-    return classes
-
-
-def _for_all_classes(model: Any, num_classes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of two classes there is one row of weights; classes without a training node get none at all."""
-    rows, bias = model.coef_, model.intercept_
-    if len(model.classes_) == 2:
-        rows, bias = np.vstack([-rows, rows]) / 2, np.concatenate([-bias, bias]) / 2
-    weights, biases = np.zeros((rows.shape[1], num_classes)), np.full(num_classes, -30.0)
-    weights[:, model.classes_], biases[model.classes_] = rows.T, bias
-    return weights, biases
+    return (_rows(as_matrix(x)[nodes], unit_rows) @ weights + bias).argmax(1)
 
 
 def _rows(matrix: Any, unit_rows: bool) -> Any:
@@ -176,6 +169,19 @@ def _rows(matrix: Any, unit_rows: bool) -> Any:
 
 Classifier = Literal["centroids", "linear"]
 Pooling = Literal["mean", "sum"]
+
+# Of links: "auto" is directed where the graph is, else symmetric.
+Decoder = Literal["auto", "symmetric", "popularity", "directed"]
+
+
+def decoder_for(graph: Any, decoder: Decoder) -> Decoder:
+    """The decoder itself, "auto" resolved; of a directed graph "popularity" is "directed", which has its terms, too."""
+    directed = bool(getattr(graph, "directed", False))
+    if decoder == "directed" and not directed:
+        raise DataError("decoder='directed' needs a directed graph; load it with directed=True (--directed)")
+    if directed and decoder in ("auto", "popularity"):
+        return "directed"
+    return "symmetric" if decoder == "auto" else decoder
 
 
 def tangents_of(points: Tensor, space: Space, distance_scale: Tensor | float = 1.0) -> Tensor:
@@ -200,9 +206,11 @@ class ClassHead(nn.Module):
     ``"centroids"``: distances to learned centroids into a linear classifier (Dai et al. 2021, section 4.4), averaged
     over each graph. ``"linear"``: the linear classifier alone, on hyperbolic points at the tangent space of the origin,
     after a mean over each graph. None takes centroids for hyperbolic points and the linear classifier for Euclidean
-    ones. ``pooling`` is over the nodes of a graph. With ``norm``, what the classifier sees is standardized. With
-    ``calibrate``, what makes probabilities of logits is fitted once training is over (see ``ClassCalibration``).
+    ones. ``pooling`` is over the nodes of a graph. With ``norm``, what the classifier sees is standardized.
+    ``calibrate`` adds a ``ClassCalibration``, which is fitted once training is over.
     """
+
+    calibration: ClassCalibration | None
 
     def __init__(
         self,
@@ -219,11 +227,10 @@ class ClassHead(nn.Module):
         self.space = check_space(encoder.space)
         self.pooling = pooling
         flat = self.space == "euclidean"
-        wanted = classifier or ("linear" if flat else "centroids")
         self.centroids: nn.Module | None = None
-        if wanted == "centroids":
+        if (classifier or ("linear" if flat else "centroids")) == "centroids":
             self.centroids = (EuclideanCentroids if flat else CentroidDistance)(encoder.dim, num_centroids)
-        width = num_centroids if wanted == "centroids" else encoder.dim
+        width = encoder.dim if self.centroids is None else num_centroids
         self.norm = ColumnNorm(width) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(width, num_classes)
@@ -234,9 +241,8 @@ class ClassHead(nn.Module):
         return self.calibration is not None and self.calibration.fitted
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """What logits of classes are worth: the one place where they become probabilities."""
-        found: Tensor = logits.softmax(1) if self.calibration is None else self.calibration(logits)
-        return found
+        """The probabilities of the classes, calibrated if that was fitted."""
+        return logits.softmax(1) if self.calibration is None else self.calibration(logits)
 
     def forward(
         self,
@@ -255,5 +261,4 @@ class ClassHead(nn.Module):
             hidden = self.centroids(points, batch, num_graphs, distance_scale=distance_scale)
         if batch is not None and self.pooling == "sum":
             hidden = hidden * torch.bincount(batch, minlength=len(hidden)).to(hidden.dtype).unsqueeze(1)
-        logits: Tensor = self.classifier(self.dropout(self.norm(hidden)))
-        return logits
+        return self.classifier(self.dropout(self.norm(hidden)))

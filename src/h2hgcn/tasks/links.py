@@ -1,10 +1,9 @@
 """Link prediction: which pairs of nodes are joined?"""
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -22,21 +21,10 @@ from h2hgcn.kernels.distances import squared_distances_of_rows
 from h2hgcn.layers import FermiDiracDecoder, prepare_adjacency
 from h2hgcn.layers.h2h_conv import stiefel_parameter
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space, squared_distance
-from h2hgcn.options import NONE, conform, require
-from h2hgcn.tasks.base import (
-    FeatureScaling,
-    Model,
-    OneGraphProblem,
-    Sampling,
-    Scaling,
-    batch_random,
-    check_edges,
-    check_shares,
-    check_some_weight,
-    encoded,
-)
+from h2hgcn.tasks.base import Model, OneGraphProblem, Sampling, Scaling, Task, batch_random, encoded
 from h2hgcn.tasks.baselines import Baselines, link_baselines
-from h2hgcn.tasks.heads import tangents_of
+from h2hgcn.tasks.checks import check_edges, check_some_weight
+from h2hgcn.tasks.heads import Decoder, decoder_for, tangents_of
 from h2hgcn.tasks.metrics import (
     LINK_BINS,
     Bins,
@@ -49,21 +37,14 @@ from h2hgcn.tasks.metrics import (
     link_metrics,
     reliability,
 )
-from h2hgcn.tasks.neighborhoods import NUM_OTHERS, Neighborhoods, NeighborhoodTerms, out_of_fold
+from h2hgcn.tasks.neighborhoods import NUM_OTHERS, Neighborhoods, NeighborhoodTerms, Rows, out_of_fold
 from h2hgcn.tasks.top_links import LinkScores, LinkSearch, precision_of
 
-# Of links: "auto" is directed where the graph is, else symmetric.
-Decoder = Literal["auto", "symmetric", "popularity", "directed"]
+# The share of bridges from which on a graph is a tree rather than a graph to predict links of.
+_MOSTLY_BRIDGES = 0.5
 
-
-def decoder_for(graph: Any, decoder: Decoder) -> Decoder:
-    """The decoder itself, "auto" resolved; of a directed graph "popularity" is "directed", which has its terms, too."""
-    directed = bool(getattr(graph, "directed", False))
-    if decoder == "popularity" and directed:
-        return "directed"
-    if decoder == "directed" and not directed:
-        raise DataError("decoder='directed' needs a directed graph; load it with directed=True (--directed)")
-    return ("directed" if directed else "symmetric") if decoder == "auto" else decoder
+# Pairs without an edge that calibration looks at, and how many at a time.
+_MOST_PAIRS, _CHUNK = 1 << 22, 1 << 17
 
 
 class LinkHead(nn.Module):
@@ -77,10 +58,12 @@ class LinkHead(nn.Module):
     ``"directed"``: moves the source by a learned orthonormal map ``W``, an isometry that fixes the origin, and has a
     term for the source and another for the target: ``(r - d(W x, y)²)/t + <a, log_o(x)> + <b, log_o(y)>``.
 
-    All start out as the first: ``W`` at the identity, ``a`` and ``b`` at 0. With ``neighborhood_terms``, what degrees
-    and shared neighbors say is added once training is over (see ``NeighborhoodTerms``). With ``calibrate``, so is what
-    makes probabilities of logits (see ``LinkCalibration``).
+    All start out as the first: ``W`` at the identity, ``a`` and ``b`` at 0. ``neighborhood_terms`` and ``calibrate``
+    add a ``NeighborhoodTerms`` and a ``LinkCalibration``, which are fitted once training is over.
     """
+
+    neighborhood: NeighborhoodTerms | None
+    calibration: LinkCalibration | None
 
     def __init__(
         self,
@@ -106,7 +89,7 @@ class LinkHead(nn.Module):
 
     @property
     def sees_neighborhoods(self) -> bool:
-        """Whether ``logits_in`` a graph are others than those of ``forward``."""
+        """Whether ``logits_in`` a graph differ from those of ``forward``."""
         return self.neighborhood is not None and self.neighborhood.fitted
 
     @property
@@ -119,40 +102,34 @@ class LinkHead(nn.Module):
         return self.calibration is not None and self.calibration.fitted
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """What logits of links are worth: the one place where they become probabilities."""
-        found: Tensor = logits.sigmoid() if self.calibration is None else self.calibration(logits)
-        return found
+        """The probabilities of links, calibrated if that was fitted."""
+        return logits.sigmoid() if self.calibration is None else self.calibration(logits)
+
+    def forward(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+        """Logits of ``pairs (k, 2)`` of rows of ``points``, source first."""
+        rows, ends = points, pairs
+        if self.directed:
+            rows = torch.cat([rotated(points, self.source_map, self.space), points])
+            ends = pairs + pairs.new_tensor([0, len(points)])
+        if self.space == "euclidean":
+            square = self.decoder.squared_distance(*(rows.index_select(0, nodes) for nodes in ends.unbind(1)))
+        else:
+            rows = rows if self.space == "lorentz" else as_lorentz(rows, self.space)
+            square = squared_distances_of_rows(rows, ends)
+        logits = self.decoder.logits(square, distance_scale)
+        if not self.has_terms:
+            return logits
+        source, target = self._terms(points, distance_scale)
+        return logits + source.index_select(0, pairs[:, 0]) + target.index_select(0, pairs[:, 1])
 
     def logits_in(
         self, graph: Callable[[], Neighborhoods], points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0
     ) -> Tensor:
-        """Logits of ``pairs`` with what their neighborhoods in a graph add, which is not asked for if nothing is."""
+        """Logits of ``pairs`` with what their neighborhoods add. The graph is only asked for if terms were fitted."""
         logits: Tensor = self(points, pairs, distance_scale)
-        if self.neighborhood is None or not self.neighborhood.fitted:
-            return logits
-        added: Tensor = self.neighborhood(logits, graph(), pairs)
-        return added
-
-    def forward(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
-        """Logits of ``pairs (k, 2)`` of rows of ``points``, source first."""
-        if not self.has_terms:
-            return self._symmetric(points, pairs, distance_scale)
-        if self.directed:
-            rows = torch.cat([rotated(points, self.source_map, self.space), points])
-            logits = self._symmetric(rows, pairs + pairs.new_tensor([0, len(points)]), distance_scale)
-        else:
-            logits = self._symmetric(points, pairs, distance_scale)
-        source, target = self._terms(points, distance_scale)
-        return logits + source.index_select(0, pairs[:, 0]) + target.index_select(0, pairs[:, 1])
-
-    def _symmetric(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float) -> Tensor:
-        if self.space == "euclidean":
-            source, target = (points.index_select(0, ends) for ends in pairs.unbind(1))
-            logits: Tensor = self.decoder(source, target, distance_scale=distance_scale)
-            return logits
-        points = points if self.space == "lorentz" else as_lorentz(points, self.space)
-        square = squared_distances_of_rows(points, pairs)
-        return self.decoder.logits(square, distance_scale)
+        if self.neighborhood is not None and self.neighborhood.fitted:
+            logits = self.neighborhood(logits, graph(), pairs)
+        return logits
 
     def _terms(self, points: Tensor, distance_scale: Tensor | float) -> tuple[Tensor, Tensor]:
         """What each point adds to the logits of links that it is the source of, and of those it is the target of."""
@@ -161,15 +138,10 @@ class LinkHead(nn.Module):
 
     @torch.no_grad()
     def as_search(
-        self,
-        graph: Callable[[], Neighborhoods],
-        points: Tensor,
-        incoming: bool,
-        distance_scale: Tensor | float = 1.0,
+        self, graph: Callable[[], Neighborhoods], points: Tensor, incoming: bool, distance_scale: Tensor | float = 1.0
     ) -> LinkSearch:
         """The links of each node, those from it or the ``incoming`` ones, as a search among all ``points``."""
-        scale = distance_scale.item() if isinstance(distance_scale, Tensor) else distance_scale
-        slope = scale**2 / self.decoder.t.item()
+        slope = float(distance_scale) ** 2 / self.decoder.t.item()
         queries, terms = points, torch.zeros(len(points), dtype=torch.float64)
         if self.has_terms:
             terms = self._terms(points, distance_scale)[0 if incoming else 1].double().cpu()
@@ -180,20 +152,19 @@ class LinkHead(nn.Module):
         neighborhoods, factor = graph(), self.neighborhood.slope.item()
         weights = self.neighborhood.weights.cpu().numpy()
         terms = factor * terms + torch.from_numpy(neighborhoods.of_nodes(weights, 0 if incoming else 1))
-        return LinkSearch(
-            queries, terms, factor * slope, partial(neighborhoods.of_rows, weights), neighborhoods.two_hops
-        )
+        of_rows = partial(neighborhoods.of_rows, weights)
+        return LinkSearch(queries, terms, factor * slope, of_rows, neighborhoods.two_hops)
 
     def pair_scores(
         self, graph: Callable[[], Neighborhoods], points: Tensor, distance_scale: Tensor | float = 1.0
     ) -> LinkScores:
-        """``logits_in`` a graph of all pairs of ``points``, but for a constant."""
+        """``logits_in`` a graph of all pairs of ``points``, up to a constant."""
         outgoing, incoming = (self.as_search(graph, points, way, distance_scale) for way in (False, True))
-        terms = self.neighborhood if self.sees_neighborhoods else None
-        return LinkScores(
-            incoming.terms.numpy(), outgoing.terms.numpy(), points, outgoing.queries, self.space, outgoing.slope,
-            None if terms is None else graph(), None if terms is None else terms.weights.cpu().numpy(),
-        )  # fmt: skip
+        shared: tuple[Neighborhoods | None, Any] = (None, None)
+        if self.neighborhood is not None and self.neighborhood.fitted:
+            shared = graph(), self.neighborhood.weights.cpu().numpy()
+        terms = incoming.terms.numpy(), outgoing.terms.numpy()
+        return LinkScores(*terms, points, outgoing.queries, self.space, outgoing.slope, *shared)
 
 
 def rotated(points: Tensor, matrix: Tensor, space: Space) -> Tensor:
@@ -203,15 +174,8 @@ def rotated(points: Tensor, matrix: Tensor, space: Space) -> Tensor:
     return torch.cat([points[:, :1], points[:, 1:] @ matrix.mT], dim=1)
 
 
-# The fraction of bridges from which on a graph is a tree rather than a graph to predict links of.
-_MOSTLY_BRIDGES = 0.5
-
-# Of pairs without an edge, for calibration: how many are looked at, and how many at a time.
-_MOST_PAIRS, _CHUNK = 1 << 22, 1 << 17
-
-
 @dataclass(frozen=True)
-class LinkPrediction:
+class LinkPrediction(Task):
     """The Fermi-Dirac decoder on the distances of points (Dai et al. 2021, Eq. 14), trained against fresh negatives.
 
     Args:
@@ -240,9 +204,7 @@ class LinkPrediction:
     name: ClassVar[str] = "lp"
     title: ClassVar[str] = "link prediction"
     items: ClassVar[str] = "links"
-    of_collections: ClassVar[bool] = False
     predicts: ClassVar[str | None] = "pairs"
-    parts: ClassVar[tuple[str, ...]] = ("val", "test")
 
     val: float = 0.05
     test: float = 0.1
@@ -260,20 +222,10 @@ class LinkPrediction:
     calibrate: bool = True
     final: bool = False
 
-    def __post_init__(self) -> None:
-        conform(self, "[task]")
-        if self.final:
-            object.__setattr__(self, "parts", ())  # nothing is held out
-        require(self, "task", ("negatives",), lambda n: n >= 1, "must be at least 1: pairs to tell links from")
-        require(
-            self, "task", ("message_share",), lambda share: 0 < share < 1, f"must lie between 0 and 1, or be {NONE!r}"
-        )
-        require(self, "task", ("feature_length", "t"), lambda value: 0 < value < math.inf, "must be a positive number")
-
     def bind(self, data: Any) -> "LinkProblem":
         """The task on a graph, its edges split."""
         check_edges(data)
-        check_shares(self)
+        self.check_shares()
         shares = (0.0, 0.0) if self.final else (self.val, self.test)
         split = split_edges(data, *shares, seed=self.split_seed, protocol=self.protocol)
         for part in ("train", *self.parts):
@@ -284,10 +236,15 @@ class LinkPrediction:
                 )
         return LinkProblem(replace(self, decoder=decoder_for(data, self.decoder)), data, split)
 
+    def head(self, encoder: nn.Module, in_features: int, num_classes: int | None) -> LinkHead:
+        return LinkHead(
+            encoder, self.r, self.t, self.learn_decoder, self.decoder, self.neighborhood_terms, self.calibrate
+        )
+
     @torch.no_grad()
     def probabilities(self, model: Model, points: Tensor, pairs: Tensor, data: Any) -> Tensor:
         """The probability of a link for each pair ``(k, 2)`` of rows of ``points``, nodes of a graph."""
-        head = _head(model)
+        head: LinkHead = model.head
 
         def neighborhoods() -> Neighborhoods:
             return Neighborhoods(data.edge_index.T.cpu().numpy(), len(points), head.directed)
@@ -306,15 +263,10 @@ class LinkPrediction:
             "that nothing else is known of; use --task embed to embed the graph with all its edges, or give --features"
         )
 
-    def assemble(self, encoder: nn.Module, x: Any, num_classes: int | None = None) -> Model:
-        scaling = FeatureScaling(self.scaling, x, self.feature_length)
-        head = LinkHead(
-            encoder, self.r, self.t, self.learn_decoder, self.decoder, self.neighborhood_terms, self.calibrate
-        )
-        return Model(scaling, encoder, head)
-
 
 class LinkBatch(NamedTuple):
+    """A graph, pairs of its rows, which of them are links, and the share of the batch that this process has."""
+
     messages: Any
     pairs: Tensor
     labels: Tensor
@@ -322,6 +274,17 @@ class LinkBatch(NamedTuple):
 
     def to(self, device: torch.device) -> "LinkBatch":
         return LinkBatch(self.messages.to(device), self.pairs.to(device), self.labels.to(device), self.share)
+
+
+class LinkPart(NamedTuple):
+    """Links and then as many other pairs, which are links, those whose nodes both have a training edge, and the places
+    of links whose reverse is no edge (none in an undirected graph).
+    """
+
+    pairs: Pairs
+    labels: NDArray[np.bool_]
+    known: NDArray[np.bool_]
+    one_way: NDArray[np.int64]
 
 
 class LinkProblem(OneGraphProblem):
@@ -336,47 +299,55 @@ class LinkProblem(OneGraphProblem):
         edge_index = split.train_edge_index()
         super().__init__(task, data, edge_index, weights, seen=edge_index)
         self.split = split
-        self.train_pairs = split.train
-        self.absent = AbsentPairs(split.space, split.train)
-        self._in_cache_order: Pairs | None = None
-        self._parts: dict[str, tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]] = {}
-        self._one_way_links: dict[str, NDArray[np.int64]] = {}
+        count, share = len(split.train), task.message_share
+        self.num_messages = 0 if share is None else max(1, min(count - 1, round(share * count)))
+        self.num_items = count - self.num_messages  # edges that are predicted in an epoch
+        self.num_hidden = sum(int((pairs[:, 0] != pairs[:, 1]).sum()) for pairs in (split.val, split.test))
+        self._set_train_pairs(split.train)
 
-    @property
-    def num_items(self) -> int:
-        """Training edges that are predicted in an epoch."""
-        share = self.task.message_share
-        return len(self.train_pairs) - (0 if share is None else self._num_messages(share))
+    def _set_train_pairs(self, pairs: Pairs) -> None:
+        self.train_pairs = pairs
+        self.absent = AbsentPairs(self.split.space, pairs)
+        self._in_cache_order: Pairs | None = None
 
     def reorder(self) -> NDArray[np.int64]:
         places = super().reorder()
-        self.train_pairs, self._in_cache_order = self.split.space.ordered(places[self.split.train]), None
-        self.absent = AbsentPairs(self.split.space, self.train_pairs)
+        self._set_train_pairs(self.split.space.ordered(places[self.split.train]))
         return places
 
     def batches(self, random: np.random.RandomState) -> Iterator[LinkBatch]:
         pairs, messages = self.train_pairs, self.messages if self.sampling is None else self.graph
-        if self.task.message_share is not None:
-            order, count = self._order(random), self._num_messages(self.task.message_share)
-            messages, pairs = self._messages(order[:count]), pairs[order[count:]]
+        if self.num_messages:
+            messages, pairs = self._divided(random)
         if self.sampling is not None:
             yield from self.sampled(messages, len(pairs), random, partial(self._sample, self.sampling, messages, pairs))
             return
         negatives = self.absent.draw(self.task.negatives * len(pairs), random)
-        links = cache_order(pairs, self.num_nodes) if self.task.message_share is not None else self._all_links()
-        both = torch.from_numpy(np.concatenate([links, cache_order(negatives, self.num_nodes)]))
-        yield LinkBatch(messages, both, (torch.arange(len(both)) < len(links)).float()).to(self.device)
+        if not self.num_messages and self._in_cache_order is not None:  # the same in all epochs
+            pairs = self._in_cache_order
+        else:
+            pairs = self._in_cache_order = cache_order(pairs, self.num_nodes)
+        both = torch.from_numpy(np.concatenate([pairs, cache_order(negatives, self.num_nodes)]))
+        yield LinkBatch(messages, both, (torch.arange(len(both)) < len(pairs)).float()).to(self.device)
 
-    def _all_links(self) -> Pairs:
-        """The training edges in cache order, the same in all epochs."""
-        if self._in_cache_order is None:
-            self._in_cache_order = cache_order(self.train_pairs, self.num_nodes)
-        return self._in_cache_order
+    def _divided(self, random: np.random.RandomState) -> tuple[Adjacency, Pairs]:
+        """The graph of a random share of the training edges, and the other ones, to be predicted. Edges of weight 0,
+        which carry no message, are predicted first.
+        """
+        split, order = self.split, random.permutation(len(self.split.train))
+        if split.train_weights is not None:
+            order = order[np.argsort(split.train_weights[order] == 0, kind="stable")]
+        chosen, others = np.split(order, [self.num_messages])
+        weights = None if split.train_weights is None else split.train_weights[chosen]
+        part = replace(split, train=split.train[chosen], train_weights=weights)
+        graph = prepare_adjacency(part.train_edge_index(), part.train_edge_weight(), split.num_nodes)
+        graph = graph if self.graph.nodes is None else reordered(graph, self.graph)
+        return graph, self.train_pairs[others]
 
     def _sample(
         self, sampling: Sampling, messages: Adjacency, pairs: Pairs, chosen: NDArray[np.int64], seed: int
     ) -> LinkBatch:
-        """Some links, as many others as they need, and their sampled neighborhoods."""
+        """Some links, their negatives, and the sampled neighborhoods of all their nodes."""
         links, count = chosen[sampling.mine], self.task.negatives * len(chosen)
         negatives = self.absent.draw(count, batch_random(seed), sampling.mine)
         ends = np.concatenate([pairs[links], negatives])
@@ -386,29 +357,26 @@ class LinkProblem(OneGraphProblem):
         labels = torch.arange(len(ends)) < len(links)
         return LinkBatch(part, pairs_of_rows, labels.float(), len(ends) / (len(chosen) + count))
 
-    def _num_messages(self, share: float) -> int:
-        return max(1, min(len(self.train_pairs) - 1, round(share * len(self.train_pairs))))
-
-    def _order(self, random: np.random.RandomState) -> NDArray[np.int64]:
-        """The training edges in a random order, those of weight 0 last: they would carry no message."""
-        order = random.permutation(len(self.split.train))
-        weights = self.split.train_weights
-        return order if weights is None else order[np.argsort(weights[order] == 0, kind="stable")]
-
-    def _messages(self, chosen: NDArray[np.int64]) -> Adjacency:
-        """The graph of some of the training edges."""
-        split = self.split
-        weights = None if split.train_weights is None else split.train_weights[chosen]
-        part = replace(split, train=split.train[chosen], train_weights=weights)
-        graph = prepare_adjacency(part.train_edge_index(), part.train_edge_weight(), split.num_nodes)
-        return graph if self.graph.nodes is None else reordered(graph, self.graph)
-
     def loss(self, model: Model, batch: LinkBatch) -> Tensor:
         logits = model.head(encoded(model, self.features, batch.messages), batch.pairs, model.distance_scale)
         labels, weight = batch.labels.to(logits.dtype), None
         if self.task.negatives > 1:
             weight = torch.where(labels > 0, 1.0, 1 / self.task.negatives).to(logits.dtype)
         return F.binary_cross_entropy_with_logits(logits, labels, weight)
+
+    @cached_property
+    def parts(self) -> dict[str, LinkPart]:
+        """The parts that are evaluated."""
+        split, space = self.split, self.split.space
+        edges = np.sort(space.ranks(np.concatenate([split.train, split.val, split.test])))
+        parts = {}
+        for part in self.task.parts:
+            links, others = getattr(split, part), getattr(split, f"{part}_neg")
+            pairs = np.concatenate([links, others])
+            backwards = space.ranks(links[:, ::-1]) if split.directed else np.empty(0, np.int64)
+            one_way = np.flatnonzero(~contains(edges, backwards))
+            parts[part] = LinkPart(pairs, np.arange(len(pairs)) < len(links), split.answerable(pairs), one_way)
+        return parts
 
     @cached_property
     def neighborhoods(self) -> Neighborhoods:
@@ -420,16 +388,42 @@ class LinkProblem(OneGraphProblem):
         """Fits what comes after training: terms on validation pairs whose nodes both have a training edge, and then
         the calibration. Returns whether that changed the order of pairs.
         """
-        head = _head(model)
+        head: LinkHead = model.head
         if head.neighborhood is None and head.calibration is None:
             return False
-        points, (pairs, labels, known) = self.points(model), self._pairs_of("val")
-        changed = head.neighborhood is not None and head.neighborhood.fit(
-            self._rows(model, points, pairs[known]), labels[known], self._rows(model, points, self._known_others)
-        )
+        points = self.points(model)
+        changed = head.neighborhood is not None and head.neighborhood.fit(*self._rows_to_fit(model, points))
         if head.calibration is not None:
             head.calibration.fit(*self._scores_of_all(model, points, "val"))
         return changed
+
+    def _rows_to_fit(self, model: Model, points: Tensor) -> tuple[Rows, NDArray[np.bool_], Rows]:
+        """What terms are fitted on: rows of validation pairs whose nodes both have a training edge, which of them are
+        links, and rows of pairs without an edge. A row is the logit of the decoder and the features of neighborhoods.
+        """
+        part = self.parts["val"]
+        others, _ = self._others(NUM_OTHERS, seed=len(self.task.parts))
+        rows, of_others = (
+            np.column_stack([self._scores(model, points, pairs, finished=False), self.neighborhoods.features(pairs)])
+            for pairs in (part.pairs[part.known], others[self.split.answerable(others)])
+        )
+        return rows, part.labels[part.known], of_others
+
+    def _scores(self, model: Model, points: Tensor, pairs: Pairs, finished: bool = True) -> Scores:
+        """The logits of the finished model, or of the decoder alone."""
+        numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
+        logits_of = partial(model.head.logits_in, lambda: self.neighborhoods) if finished else model.head
+        return logits_of(points, numbers, model.distance_scale).double().cpu().numpy()
+
+    def _part_scores(self, model: Model, points: Tensor, part: str) -> Scores:
+        """The scores of the pairs of a part. Terms that were fitted on the validation part are fitted again without
+        each pair that they score.
+        """
+        pairs, _, known, _ = self.parts[part]
+        scores = self._scores(model, points, pairs)
+        if part == "val" and model.head.sees_neighborhoods:
+            scores[known] = out_of_fold(*self._rows_to_fit(model, points))
+        return scores
 
     def _scores_of_all(
         self, model: Model, points: Tensor, part: str
@@ -441,10 +435,10 @@ class LinkProblem(OneGraphProblem):
         others, count = self._others(_MOST_PAIRS, seed=self.task.parts.index(part))  # other ones for each part
         chunks = (others[first : first + _CHUNK] for first in range(0, len(others), _CHUNK))
         links = getattr(self.split, part)
-        of_links = self._part_scores(model, points, part)[0][: len(links)][_are_two(links)]
+        of_links = self._part_scores(model, points, part)[: len(links)][links[:, 0] != links[:, 1]]
         scores = np.concatenate([of_links, *(self._scores(model, points, some) for some in chunks)])
         labels = np.arange(len(scores)) < len(of_links)
-        weights = np.where(labels, self._num_hidden / max(len(of_links), 1), count / max(len(others), 1))
+        weights = np.where(labels, self.num_hidden / max(len(of_links), 1), count / max(len(others), 1))
         return scores, labels, weights
 
     def _others(self, most: int, seed: int) -> tuple[Pairs, int]:
@@ -456,122 +450,49 @@ class LinkProblem(OneGraphProblem):
             return space.pairs(nth_absent(space.ranks(edges), np.arange(count))), count
         return AbsentPairs(space, edges).draw(most, np.random.RandomState(seed)), count
 
-    @cached_property
-    def _known_others(self) -> Pairs:
-        """Pairs without an edge whose nodes both have a training edge, for the fit of terms."""
-        others, _ = self._others(NUM_OTHERS, seed=len(self.task.parts))
-        return others[self.split.answerable(others)]
-
-    def _rows(self, model: Model, points: Tensor, pairs: Pairs) -> NDArray[np.float64]:
-        """What terms are fitted on: the logit of the decoder, and the features of the neighborhoods."""
-        return np.column_stack([self._decoded(model, points, pairs), self.neighborhoods.features(pairs)])
-
-    @property
-    def _num_hidden(self) -> int:
-        return int(_are_two(self.split.val).sum() + _are_two(self.split.test).sum())
-
     @torch.no_grad()
-    def reliability(self, model: Model, part: str) -> tuple[Bins, Bins]:
-        """Bins of the probabilities of all pairs, and of the likeliest, as many as links are held out."""
-        points = self.points(model)
-        return self._reliability(model, points, *self._scores_of_all(model, points, part))
-
-    def _reliability(
-        self, model: Model, points: Tensor, scores: Scores, labels: NDArray[np.bool_], weights: NDArray[np.float64]
-    ) -> tuple[Bins, Bins]:
-        chances = _head(model).probabilities(torch.from_numpy(scores).to(points)).double().cpu().numpy()
-        top = likeliest(chances, weights, self._num_hidden)
-        return (
-            reliability(chances, labels, weights, LINK_BINS),
-            reliability(chances[top], labels[top], weights[top], LINK_BINS),
+    def reliability(self, model: Model, part: str, points: Tensor | None = None) -> tuple[Bins, Bins, int | None]:
+        """Bins of the probabilities of all pairs and of the likeliest, as many as links are held out. Where pairs
+        without a link are sampled, also how many of the sample are among the likeliest.
+        """
+        points = self.points(model) if points is None else points
+        scores, labels, weights = self._scores_of_all(model, points, part)
+        chances = model.head.probabilities(torch.from_numpy(scores).to(points)).double().cpu().numpy()
+        everywhere, top = (
+            reliability(chances[chosen], labels[chosen], weights[chosen], LINK_BINS)
+            for chosen in (slice(None), likeliest(chances, weights, self.num_hidden))
         )
+        sampled = None
+        if weights[~labels].max(initial=1) > 1:
+            sampled = int((~labels[likeliest(scores, weights, self.num_hidden)]).sum())
+        return everywhere, top, sampled
 
-    @torch.no_grad()
     def details(self, model: Model, part: str) -> dict[str, Any]:
         """How often pairs with such a probability are links, and, where pairs without a link are sampled, how many of
         the sample are among the likeliest pairs.
         """
-        points = self.points(model)
-        scores, labels, weights = self._scores_of_all(model, points, part)
-        details: dict[str, Any] = {"reliability": self._reliability(model, points, scores, labels, weights)[0]}
-        if weights[~labels].max(initial=1) > 1:
-            top = likeliest(scores, weights, self._num_hidden)
-            details["sampled_at_top"] = int((~labels[top]).sum())
-        return details
-
-    def _pairs_of(self, part: str) -> tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Links and then others, which are links, and for which of them both nodes have a training edge."""
-        if part not in self._parts:
-            links, others = getattr(self.split, part), getattr(self.split, f"{part}_neg")
-            pairs = np.concatenate([links, others])
-            self._parts[part] = (pairs, np.arange(len(pairs)) < len(links), self.split.answerable(pairs))
-        return self._parts[part]
-
-    def _decoded(self, model: Model, points: Tensor, pairs: Pairs) -> Scores:
-        """The logits of the decoder alone."""
-        numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
-        logits: Tensor = model.head(points, numbers, model.distance_scale)
-        return logits.double().cpu().numpy()
-
-    def _scores(self, model: Model, points: Tensor, pairs: Pairs) -> Scores:
-        """The logits of the finished model."""
-        numbers = torch.from_numpy(np.ascontiguousarray(pairs)).to(self.device)
-        logits = _head(model).logits_in(lambda: self.neighborhoods, points, numbers, model.distance_scale)
-        return logits.double().cpu().numpy()
-
-    def _part_scores(self, model: Model, points: Tensor, part: str) -> tuple[Scores, Scores]:
-        """The scores of the pairs of a part, by the finished model and by the decoder alone.
-
-        Of the validation part, terms that were fitted on it are fitted again without each pair that they score.
-        """
-        pairs, labels, known = self._pairs_of(part)
-        scores = self._scores(model, points, pairs)
-        if not _head(model).sees_neighborhoods:
-            return scores, scores
-        alone = self._decoded(model, points, pairs)
-        if part == "val":
-            rows, others = (self._rows(model, points, some) for some in (pairs[known], self._known_others))
-            scores[known] = out_of_fold(rows, labels[known], others)
-        return scores, alone
+        bins, _, sampled = self.reliability(model, part)
+        return {"reliability": bins} | ({} if sampled is None else {"sampled_at_top": sampled})
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
         """Ranking metrics, and of the test part calibration errors."""
-        points, (pairs, labels, known) = self.points(model), self._pairs_of(part)
-        scores, alone = self._part_scores(model, points, part)
+        points, (pairs, labels, known, one_way) = self.points(model), self.parts[part]
+        scores = self._part_scores(model, points, part)
         metrics = link_metrics(scores[labels], scores[~labels])
-        if _head(model).sees_neighborhoods:
+        if model.head.sees_neighborhoods:
+            alone = self._scores(model, points, pairs, finished=False)
             metrics["auc_decoder"] = auc(alone[labels], alone[~labels])
-        if (labels & known).sum() > 0 and (~labels & known).sum() > 0 and not known.all():
+        if (labels & known).any() and (~labels & known).any() and not known.all():
             metrics["auc_answerable"] = auc(scores[labels & known], scores[~labels & known])
-        one_way = self._one_way(part)
         if len(one_way):
             metrics["direction_auc"] = auc(scores[one_way], self._scores(model, points, pairs[one_way][:, ::-1]))
         if part != "val":  # which is evaluated after every epoch
-            everywhere, top = self.reliability(model, part)
+            everywhere, top, _ = self.reliability(model, part, points)
             metrics |= {"ece": calibration_error(everywhere), "ece_top": calibration_error(top)}
-            scores_of_all = _head(model).pair_scores(lambda: self.neighborhoods, points, model.distance_scale)
+            scores_of_all = model.head.pair_scores(lambda: self.neighborhoods, points, model.distance_scale)
             metrics |= precision_of(scores_of_all, self.split, part)
         return metrics
 
-    def _one_way(self, part: str) -> NDArray[np.int64]:
-        """Which links of a part have a reverse that is no edge; none in an undirected graph."""
-        if part not in self._one_way_links:
-            split, space = self.split, self.split.space
-            edges = np.sort(space.ranks(np.concatenate([split.train, split.val, split.test])))
-            backwards = space.ranks(getattr(split, part)[:, ::-1]) if split.directed else np.empty(0, np.int64)
-            self._one_way_links[part] = np.flatnonzero(~contains(edges, backwards))
-        return self._one_way_links[part]
-
     def baselines(self, part: str) -> Baselines:
         return link_baselines(self.x, self.split, part)
-
-
-def _are_two(pairs: Pairs) -> NDArray[np.bool_]:
-    """Which pairs are of different nodes."""
-    return pairs[:, 0] != pairs[:, 1]
-
-
-def _head(model: Model) -> LinkHead:
-    assert isinstance(model.head, LinkHead)
-    return model.head

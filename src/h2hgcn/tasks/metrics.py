@@ -1,5 +1,6 @@
 """Metrics, by the names that tables use, and calibration of probabilities."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,11 @@ def link_metrics(positive: Scores, negative: Scores, hits_at: tuple[int, ...] = 
     Hits@K is the share of links that score above the K-th best other pair, left out where there are fewer than K; the
     rank of a link is counted among all other pairs, equal scores sharing the mean rank.
     """
-    _check_finite(positive, negative)
-    links, others = np.sort(positive), np.sort(negative)
-    above, equal = _above_and_equal(others, links)
+    links = np.sort(positive)
+    others, above, equal = _compared(links, negative)
     links_from_here = len(links) - np.searchsorted(links, links, side="left")
     metrics = {
-        "auc": _auc(above, equal, len(others)),
+        "auc": float(1 - (above + equal / 2).mean() / len(others)),
         "ap": float((links_from_here / (links_from_here + above + equal)).mean()),
     }
     for k in hits_at:
@@ -41,15 +41,26 @@ def link_metrics(positive: Scores, negative: Scores, hits_at: tuple[int, ...] = 
 
 def auc(positive: Scores, negative: Scores) -> float:
     """The probability that a link scores above another pair, equal scores counting one half."""
-    _check_finite(positive, negative)
-    others = np.sort(negative)
-    return _auc(*_above_and_equal(others, positive), len(others))
+    others, above, equal = _compared(positive, negative)
+    return float(1 - (above + equal / 2).mean() / len(others))
+
+
+def _compared(scores: Scores, others: Scores) -> tuple[Scores, NDArray[np.int64], NDArray[np.int64]]:
+    """The other scores in order, and for each score how many of them are above it, and how many equal."""
+    _check_finite(scores, others)
+    ordered = np.sort(others)
+    not_above = np.searchsorted(ordered, scores, side="right")
+    return ordered, len(ordered) - not_above, not_above - np.searchsorted(ordered, scores, side="left")
+
+
+def _check_finite(*scores: Scores) -> None:
+    if not all(np.isfinite(part).all() for part in scores):
+        raise NonFiniteError("the scores hold NaN or infinity")
 
 
 def class_metrics(truth: Classes, predicted: Classes, num_classes: int) -> dict[str, float]:
     """Accuracy, macro F1, and for two classes the F1 of the second; the F1 of a class that nobody has or gets is 0."""
-    confusion = _confusion(truth, predicted, num_classes)
-    f1 = _f1(confusion)
+    confusion, f1 = _confusion(truth, predicted, num_classes)
     metrics = {"accuracy": float(confusion.trace() / confusion.sum()), "macro_f1": float(f1.mean())}
     return metrics | ({"f1": float(f1[1])} if num_classes == 2 else {})
 
@@ -58,27 +69,20 @@ def class_report(truth: Classes, predicted: Classes, num_classes: int) -> dict[s
     """``classes``, with precision, recall, F1 and support (true items) of each, and ``confusion``, whose rows are true
     and whose columns are predicted classes; the matrix is left out where it is large.
     """
-    confusion = _confusion(truth, predicted, num_classes)
+    confusion, f1 = _confusion(truth, predicted, num_classes)
     support, right = confusion.sum(1), confusion.diagonal()
-    columns = {
-        "precision": right / np.maximum(confusion.sum(0), 1),
-        "recall": right / np.maximum(support, 1),
-        "f1": _f1(confusion),
-        "support": support,
-    }
+    precision, recall = right / np.maximum(confusion.sum(0), 1), right / np.maximum(support, 1)
+    columns = {"precision": precision, "recall": recall, "f1": f1, "support": support}
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     report: dict[str, Any] = {"classes": [dict(zip(columns, row, strict=True)) for row in rows]}
     return report | ({"confusion": confusion.tolist()} if num_classes <= _LARGEST_MATRIX else {})
 
 
-def _confusion(truth: Classes, predicted: Classes, num_classes: int) -> NDArray[np.int64]:
-    counts: NDArray[np.int64] = np.bincount(truth * num_classes + predicted, minlength=num_classes**2)
-    return counts.reshape(num_classes, num_classes)
-
-
-def _f1(confusion: NDArray[np.int64]) -> NDArray[np.float64]:
-    f1: NDArray[np.float64] = 2 * confusion.diagonal() / np.maximum(confusion.sum(0) + confusion.sum(1), 1)
-    return f1
+def _confusion(truth: Classes, predicted: Classes, num_classes: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The confusion matrix and the F1 of each class."""
+    counts = np.bincount(truth * num_classes + predicted, minlength=num_classes**2)
+    confusion = counts.reshape(num_classes, num_classes)
+    return confusion, 2 * confusion.diagonal() / np.maximum(confusion.sum(0) + confusion.sum(1), 1)
 
 
 def predicted_classes(logits: Tensor) -> Classes:
@@ -91,21 +95,6 @@ def predicted_classes(logits: Tensor) -> Classes:
 def majority_metrics(train: Classes, truth: Classes, num_classes: int) -> dict[str, float]:
     """The metrics of one who always names the most frequent class of the training part."""
     return class_metrics(truth, np.full_like(truth, np.bincount(train).argmax()), num_classes)
-
-
-def _above_and_equal(ordered: Scores, scores: Scores) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each score, how many of the ordered ones are above it, and how many are equal."""
-    not_above = np.searchsorted(ordered, scores, side="right")
-    return len(ordered) - not_above, not_above - np.searchsorted(ordered, scores, side="left")
-
-
-def _auc(above: NDArray[np.int64], equal: NDArray[np.int64], count: int) -> float:
-    return float(1 - (above + equal / 2).mean() / count)
-
-
-def _check_finite(*scores: Scores) -> None:
-    if not all(np.isfinite(part).all() for part in scores):
-        raise NonFiniteError("the scores hold NaN or infinity")
 
 
 # Fewer validation links, nodes or graphs than this say too little.
@@ -154,9 +143,9 @@ class LinkCalibration(nn.Module):
         """The probabilities of links."""
         if not self.fitted:
             return logits.sigmoid()
-        total = self.bias.to(logits).expand_as(logits)
-        for k, slope in enumerate(self.slopes.to(logits)):
-            total = total + slope * logits.clamp(*_limits(self.knots.to(logits), k))
+        total, knots = self.bias.to(logits).expand_as(logits), [None, *self.knots.to(logits), None]
+        for slope, limits in zip(self.slopes.to(logits), pairwise(knots), strict=True):
+            total = total + slope * logits.clamp(*limits)
         return total.sigmoid()
 
     def fit(self, logits: Scores, labels: NDArray[np.bool_], weights: NDArray[np.float64]) -> bool:
@@ -175,7 +164,7 @@ class LinkCalibration(nn.Module):
         x = np.concatenate([links, np.add.reduceat(others, starts) / sizes])
         y = np.arange(len(x)) < len(links)
         w = np.concatenate([weights[labels], sizes * weights[~labels].mean()]) / unit
-        pieces = np.column_stack([x.clip(*_limits(knots, k)) for k in range(_PIECES)])
+        pieces = np.column_stack([x.clip(*limits) for limits in pairwise([None, *knots, None])])
         middle = pieces[: len(links)].mean(0)
         rows = np.column_stack([np.ones(len(x)), (pieces - middle) / scale])
         found = _logistic_fit(rows, y, w)
@@ -184,11 +173,6 @@ class LinkCalibration(nn.Module):
         self.slopes.copy_(torch.from_numpy(slopes))
         self.bias.fill_(found[0] - slopes @ middle)
         return True
-
-
-def _limits(knots: Any, k: int) -> tuple[Any, Any]:
-    """Where the ``k``-th piece begins and ends; the first and the last have one end."""
-    return (None if k == 0 else knots[k - 1]), (None if k == len(knots) else knots[k])
 
 
 def _logistic_fit(

@@ -47,17 +47,15 @@ class Neighborhoods:
     def __init__(self, edges: Pairs, num_nodes: int, directed: bool = False) -> None:
         edges = edges[edges[:, 0] != edges[:, 1]]
         self.graph = undirected_graph(edges, num_nodes)
-        counts = np.diff(self.graph.indptr).astype(np.float64)
-        self.weights = neighbor_weights(counts)
+        self.weights = neighbor_weights(np.diff(self.graph.indptr).astype(np.float64))
         self.directed = directed
-        arcs = _arcs(edges, num_nodes) if directed else self.graph
+        arcs = arcs_of(edges, num_nodes) if directed else self.graph
         self.degrees = np.stack([np.diff(arcs.indptr), np.bincount(arcs.indices, minlength=num_nodes)])
         self._keys = np.repeat(np.arange(num_nodes), self.degrees[0]) * num_nodes + arcs.indices  # sorted
-        self._typical = [
-            _of_degrees(degrees[degrees > 0]).mean(0) if degrees.any() else 0.0 for degrees in self.degrees
-        ]
+        linked = [degrees[degrees > 0] for degrees in self.degrees]
+        self._typical = [_of_degrees(some).mean(0) if len(some) else 0.0 for some in linked]
 
-    def features(self, pairs: Pairs) -> NDArray[np.float64]:
+    def features(self, pairs: Pairs) -> Rows:
         """Rows of numbers that tell of a link, ``(k, 3 + 2)`` or of a directed graph ``(k, 3 + 4)``.
 
         First ``log(1 + s)`` of the number ``s`` of common neighbors, of Adamic-Adar and of resource allocation. Then
@@ -74,13 +72,12 @@ class Neighborhoods:
     def of_nodes(self, weights: NDArray[np.float64], end: int) -> NDArray[np.float64]:
         """What each node adds to links that it has no edge for, as their source (``end`` 0) or target (1)."""
         first = _SHARED + end * _DEGREE * self.directed
-        found: NDArray[np.float64] = self._of_ends(self.degrees[end], end) @ weights[first : first + _DEGREE]
-        return found
+        return self._of_ends(self.degrees[end], end) @ weights[first : first + _DEGREE]
 
-    def _of_ends(self, degrees: NDArray[np.integer], end: int) -> NDArray[np.float64]:
+    def _of_ends(self, degrees: NDArray[np.integer], end: int) -> Rows:
         return np.where(degrees[:, None] > 0, _of_degrees(degrees), self._typical[end])
 
-    def of_rows(self, weights: NDArray[np.float64], nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+    def of_rows(self, weights: NDArray[np.float64], nodes: NDArray[np.int64]) -> Rows:
         """What shared neighbors add to links of some nodes with all others ``(nodes, n)``."""
         rows, total = self.graph[nodes], np.zeros((len(nodes), self.graph.shape[0]))
         for weight, of_neighbors in zip(weights, self.weights.T, strict=False):
@@ -92,15 +89,13 @@ class Neighborhoods:
 
         Neighbors with many others are left out: they say little, and lead to all nodes.
         """
-        degrees = np.diff(self.graph.indptr)
+        starts, degrees = self.graph.indptr, np.diff(self.graph.indptr)
         found = np.full((len(nodes), count), -1)
         for row, node in enumerate(nodes):
-            near = self.graph.indices[self.graph.indptr[node] : self.graph.indptr[node + 1]]
+            near = self.graph.indices[starts[node] : starts[node + 1]]
             near = near[degrees[near] <= HUB]
             near = near[np.argsort(degrees[near], kind="stable")[:_REACH]]
-            others = np.concatenate(
-                [self.graph.indices[self.graph.indptr[k] : self.graph.indptr[k + 1]] for k in near] or [near]
-            )
+            others = np.concatenate([self.graph.indices[starts[k] : starts[k + 1]] for k in near] or [near])
             others, places = np.unique(others, return_inverse=True)
             scores = np.bincount(places, np.repeat(self.weights[near, 1], degrees[near]), len(others))
             best = others[np.argsort(-scores, kind="stable")[:count]]
@@ -114,17 +109,18 @@ class Neighborhoods:
 
 def undirected_graph(edges: Pairs, num_nodes: int) -> sp.csr_array:
     """The graph of some edges, symmetric, with sorted rows of ones."""
-    return _arcs(np.concatenate([edges, edges[:, ::-1]]), num_nodes)
+    return arcs_of(np.concatenate([edges, edges[:, ::-1]]), num_nodes)
 
 
-def _arcs(edges: Pairs, num_nodes: int) -> sp.csr_array:
+def arcs_of(edges: Pairs, num_nodes: int) -> sp.csr_array:
+    """The graph of some directed edges, with sorted rows of ones."""
     graph = sp.csr_array((np.ones(len(edges), np.float32), tuple(edges.T)), shape=(num_nodes, num_nodes))
     graph.sum_duplicates()
     graph.data[:] = 1
     return graph
 
 
-def neighbor_weights(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+def neighbor_weights(degrees: NDArray[np.float64]) -> Rows:
     """What a neighbor that two nodes share counts: 1, by Adamic-Adar ``1/log d``, by resource allocation ``1/d``."""
     with np.errstate(divide="ignore"):
         rarity = np.where(degrees > 1, 1 / np.log(degrees), 0.0)
@@ -132,9 +128,8 @@ def neighbor_weights(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.column_stack([np.ones_like(degrees), rarity, share])
 
 
-def _of_degrees(degrees: NDArray[np.integer]) -> NDArray[np.float64]:
-    size = np.log1p(degrees)
-    return np.column_stack([size, size**2])
+def _of_degrees(degrees: NDArray[np.integer]) -> Rows:
+    return np.column_stack([np.log1p(degrees), np.log1p(degrees) ** 2])
 
 
 def shared_neighbors(graph: sp.csr_array, weights: NDArray[np.float64], pairs: Pairs) -> Scores:
@@ -149,25 +144,20 @@ def shared_neighbors(graph: sp.csr_array, weights: NDArray[np.float64], pairs: P
 
 @compiled
 def _sum_shared(first: int, last: int, starts: Any, neighbors: Any, weights: Any, pairs: Any, scores: Any) -> None:
-    """Looks up each neighbor of the node that has fewer among the other's, which are sorted, in growing steps."""
+    """Looks up each neighbor of the node that has fewer among the other's, which are sorted."""
     for k in range(first, last):
         a, b = pairs[k, 0], pairs[k, 1]
         if starts[a + 1] - starts[a] > starts[b + 1] - starts[b]:
             a, b = b, a
         place, end = starts[b], starts[b + 1]
         for arc in range(starts[a], starts[a + 1]):
-            node = neighbors[arc]
-            step = 1
-            while place + step < end and neighbors[place + step] < node:
-                step *= 2
-            low, high = place + step // 2, min(place + step + 1, end)
-            while low < high:
-                middle = (low + high) // 2
+            node, high = neighbors[arc], end
+            while place < high:
+                middle = (place + high) // 2
                 if neighbors[middle] < node:
-                    low = middle + 1
+                    place = middle + 1
                 else:
                     high = middle
-            place = low
             if place == end:
                 break
             if neighbors[place] == node:

@@ -1,7 +1,6 @@
 """Node classification: which class has a node?"""
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -16,37 +15,18 @@ from h2hgcn.datasets import DataError, NodeSplit, split_nodes
 from h2hgcn.datasets.arrays import UNLABELLED
 from h2hgcn.datasets.pairs import AbsentPairs, Pairs, PairSpace, cache_order, distinct_pairs
 from h2hgcn.datasets.splits import NodeProtocol, node_labels
-from h2hgcn.options import conform, require
-from h2hgcn.tasks.base import (
-    ClassProblem,
-    FeatureScaling,
-    Model,
-    OneGraphProblem,
-    Sampling,
-    Scaling,
-    batch_random,
-    check_edges,
-    check_shares,
-    edge_weight_of,
-    encoded,
-    node_features,
-)
+from h2hgcn.tasks.base import ClassProblem, Model, OneGraphProblem, Sampling, Scaling, Task, batch_random, encoded
 from h2hgcn.tasks.baselines import Baselines, as_matrix, propagated_classes, run_baselines
-from h2hgcn.tasks.heads import ClassHead, Classifier, FeatureTerms, regression_classes
-from h2hgcn.tasks.links import Decoder, LinkHead, decoder_for
-from h2hgcn.tasks.metrics import (
-    Classes,
-    Metrics,
-    class_metrics,
-    majority_metrics,
-    predicted_classes,
-)
+from h2hgcn.tasks.checks import check_edges, edge_weight_of, node_features
+from h2hgcn.tasks.heads import ClassHead, Classifier, Decoder, FeatureTerms, decoder_for, regression_classes
+from h2hgcn.tasks.links import LinkHead
+from h2hgcn.tasks.metrics import Classes, Metrics, class_metrics, majority_metrics, predicted_classes
 
 Selection = Literal["accuracy", "macro_f1", "f1"]
 
 
 @dataclass(frozen=True)
-class NodeClassification:
+class NodeClassification(Task):
     """Distances to learned centroids into a softmax classifier, with a link-prediction term in the loss (Dai et al.
     2021, section 4.4).
 
@@ -79,9 +59,7 @@ class NodeClassification:
     name: ClassVar[str] = "nc"
     title: ClassVar[str] = "node classification"
     items: ClassVar[str] = "nodes"
-    of_collections: ClassVar[bool] = False
     predicts: ClassVar[str | None] = "nodes"
-    parts: ClassVar[tuple[str, ...]] = ("val", "test")
 
     val: float | None = None
     test: float | None = None
@@ -101,15 +79,6 @@ class NodeClassification:
     calibrate: bool = True
     final: bool = False
 
-    def __post_init__(self) -> None:
-        conform(self, "[task]")
-        if self.final:
-            object.__setattr__(self, "parts", ())  # nothing is held out
-        require(self, "task", ("num_centroids",), lambda n: n >= 1, "must be at least 1")
-        require(self, "task", ("link_weight",), lambda value: 0 <= value < math.inf, "must be 0 or more")
-        require(self, "task", ("feature_length",), lambda value: 0 < value < math.inf, "must be a positive number")
-        require(self, "task", ("head_dropout",), lambda share: 0 <= share < 1, "must be 0 or more, and below 1")
-
     def bind(self, data: Any) -> "NodeProblem":
         """The task on a graph, its nodes split."""
         if getattr(data, "y", None) is None:
@@ -117,71 +86,61 @@ class NodeClassification:
                 "the graph has no labels, which node classification needs; pass labels, or choose another task"
             )
         check_edges(data)
-        check_shares(self)
-        split = self._split(data)
-        _check_split(split, self.parts, node_labels(data), getattr(data, "label_names", None))
+        self.check_shares()
+        labels = node_labels(data)
+        if self.final:
+            known = np.flatnonzero(labels != UNLABELLED)
+            split = NodeSplit(known, known[:0], known[:0], self.split_seed, self.protocol)
+        else:
+            split = split_nodes(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
+        for part in ("train", *self.parts):
+            _check_part(split, part, labels)
+        present = np.unique(labels[split.train])
+        if len(present) < 2:
+            names = dict(enumerate(getattr(data, "label_names", None) or ()))
+            name = names.get(present[0], present[0])
+            raise DataError(f"all training nodes have the class {name}; there is nothing to tell apart")
         feature_terms = self.feature_terms and not getattr(data, "structural", False)
         task = replace(self, decoder=decoder_for(data, self.decoder), feature_terms=feature_terms)
         return NodeProblem(task, data, split)
 
-    def _split(self, data: Any) -> NodeSplit:
-        if self.final:
-            labelled = np.flatnonzero(node_labels(data) != UNLABELLED)
-            return NodeSplit(labelled, labelled[:0], labelled[:0], self.split_seed, self.protocol)
-        return split_nodes(data, self.val, self.test, seed=self.split_seed, protocol=self.protocol)
+    def head(self, encoder: nn.Module, in_features: int, num_classes: int | None) -> "NodeHead":
+        assert num_classes is not None
+        classes = ClassHead(
+            encoder, num_classes, self.num_centroids, self.head_dropout, self.classifier, self.head_norm,
+            calibrate=self.calibrate,
+        )  # fmt: skip
+        links = LinkHead(encoder, decoder=self.decoder) if self.link_weight else None
+        return NodeHead(classes, links, FeatureTerms(in_features, num_classes) if self.feature_terms else None)
 
     @torch.no_grad()
     def probabilities(self, model: Model, points: Tensor, nodes: Tensor, data: Any) -> Tensor:
         """The probabilities of the classes for some rows of ``points``, nodes of a graph."""
-        head = model.head
-        assert isinstance(head, NodeHead)
-
-        def x() -> Any:
-            return as_matrix(node_features(data, self.name))[nodes.cpu().numpy()]
-
-        return head.probabilities(head.logits_with(x, points[nodes.to(points.device)], model.distance_scale))
-
-    def assemble(self, encoder: nn.Module, x: Any, num_classes: int | None = None) -> Model:
-        assert num_classes is not None
-        scaling = FeatureScaling(self.scaling, x, self.feature_length)
-        classes = ClassHead(
-            encoder,
-            num_classes,
-            self.num_centroids,
-            self.head_dropout,
-            self.classifier,
-            self.head_norm,
-            calibrate=self.calibrate,
-        )
-        links = LinkHead(encoder, decoder=self.decoder) if self.link_weight else None
-        width = x if isinstance(x, int) else x.shape[1]
-        features = FeatureTerms(width, num_classes) if self.feature_terms else None
-        return Model(scaling, encoder, NodeHead(classes, links, features))
+        head: NodeHead = model.head
+        logits = head.logits_of(lambda: node_features(data, self.name), points, nodes, model.distance_scale)
+        return head.probabilities(logits)
 
 
-def _check_split(
-    split: NodeSplit, parts: Sequence[str], labels: NDArray[np.int64], names: Sequence[Any] | None
-) -> None:
-    for part in ("train", *parts):
-        nodes = getattr(split, part)
-        if not len(nodes):
-            if split.protocol in ("planetoid", "given"):
-                raise DataError(
-                    f"the given split has no {part} nodes; mark some in the column 'split' of the labels or in "
-                    f"{part}_mask, or use --protocol clean"
-                )
-            raise DataError(f"no node is left for the {part} part; label more nodes, or use other shares")
-        if (labels[nodes] == UNLABELLED).any():
-            node = nodes[labels[nodes] == UNLABELLED][0]
-            raise DataError(f"node {node} is in the {part} part, but has no label; leave it out of {part}_mask")
-    present = np.unique(labels[split.train])
-    if len(present) < 2:
-        name = names[present[0]] if names is not None and present[0] < len(names) else present[0]
-        raise DataError(f"all training nodes have the class {name}; there is nothing to tell apart")
+def _check_part(split: NodeSplit, part: str, labels: NDArray[np.int64]) -> None:
+    nodes = getattr(split, part)
+    if not len(nodes):
+        if split.protocol in ("planetoid", "given"):
+            raise DataError(
+                f"the given split has no {part} nodes; mark some in the column 'split' of the labels or in "
+                f"{part}_mask, or use --protocol clean"
+            )
+        raise DataError(f"no node is left for the {part} part; label more nodes, or use other shares")
+    unlabelled = nodes[labels[nodes] == UNLABELLED]
+    if len(unlabelled):
+        raise DataError(f"node {unlabelled[0]} is in the {part} part, but has no label; leave it out of {part}_mask")
 
 
 class NodeHead(nn.Module):
     """A classifier of nodes, the decoder of the link-prediction term, and what features add once training is over."""
+
+    classes: ClassHead
+    links: LinkHead | None
+    features: FeatureTerms | None
 
     def __init__(self, classes: ClassHead, links: LinkHead | None, features: FeatureTerms | None = None) -> None:
         super().__init__()
@@ -189,30 +148,29 @@ class NodeHead(nn.Module):
         self.links = links
         self.features = features
 
-    def forward(self, points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
-        """Logits of the classes."""
-        logits: Tensor = self.classes(points, distance_scale=distance_scale)
-        return logits
-
-    def logits_with(self, x: Callable[[], Any], points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
-        """Logits of the classes with what the nodes' features add, which are not asked for if that is nothing."""
-        logits: Tensor = self(points, distance_scale)
-        if self.features is None or not self.features.fitted:
-            return logits
-        added: Tensor = self.features(logits, x())
-        return added
-
     @property
     def calibrated(self) -> bool:
         return self.classes.calibrated
 
+    @property
+    def sees_features(self) -> bool:
+        """Whether ``logits_of`` nodes differ from those of ``forward``."""
+        return self.features is not None and self.features.fitted
+
     def probabilities(self, logits: Tensor) -> Tensor:
-        """What logits of classes are worth."""
         return self.classes.probabilities(logits)
 
-    def link_logits(self, points: Tensor, pairs: Tensor, distance_scale: Tensor | float) -> Tensor:
-        assert self.links is not None
-        logits: Tensor = self.links(points, pairs, distance_scale)
+    def forward(self, points: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
+        """Logits of the classes."""
+        return self.classes(points, distance_scale=distance_scale)
+
+    def logits_of(self, x: Callable[[], Any], points: Tensor, nodes: Tensor, distance_scale: Tensor | float) -> Tensor:
+        """Logits of the classes of some nodes with what their features add, which are only asked for if there are
+        fitted terms.
+        """
+        logits: Tensor = self(points[nodes.to(points.device)], distance_scale)
+        if self.features is not None and self.features.fitted:
+            logits = self.features(logits, as_matrix(x())[nodes.cpu().numpy()])
         return logits
 
 
@@ -241,10 +199,11 @@ class NodeProblem(OneGraphProblem, ClassProblem):
     def __init__(self, task: NodeClassification, data: Any, split: NodeSplit) -> None:
         super().__init__(task, data, data.edge_index, edge_weight_of(data))
         self.split = split
+        self.num_items = len(split.train)
         self.y = torch.from_numpy(node_labels(data))
-        self.num_classes: int = int(self.y.max()) + 1
+        self.num_classes = int(self.y.max()) + 1
         self.has_features = not getattr(data, "structural", False)
-        self.selection_metric: str = task.selection or getattr(data, "selection", None) or "accuracy"
+        self.selection_metric = task.selection or getattr(data, "selection", None) or "accuracy"
         if self.selection_metric == "f1" and self.num_classes != 2:
             raise DataError(f"selection='f1' is the F1 of the second of two classes, but there are {self.num_classes}")
         self.space = PairSpace(data.num_nodes, bool(getattr(data, "directed", False)))
@@ -252,19 +211,11 @@ class NodeProblem(OneGraphProblem, ClassProblem):
         self.absent = AbsentPairs(self.space, self.edges)
         if task.link_weight and len(self.edges) == len(self.space):
             raise DataError("all pairs of nodes are linked, so links cannot be told from others; set link_weight=0")
-        self.weights = self._class_weights()
+        self.weights: Tensor | None = None
+        if task.class_weights:
+            counts = torch.bincount(self.y[split.train], minlength=self.num_classes)
+            self.weights = len(split.train) / (self.num_classes * counts.clamp_min(1))
         self.rows = split.train  # the training nodes in ``graph``
-
-    @property
-    def num_items(self) -> int:
-        """Nodes to train on."""
-        return len(self.split.train)
-
-    def _class_weights(self) -> Tensor | None:
-        if not self.task.class_weights:
-            return None
-        counts = torch.bincount(self.y[self.split.train], minlength=self.num_classes)
-        return len(self.split.train) / (self.num_classes * counts.clamp_min(1))
 
     def reorder(self) -> NDArray[np.int64]:
         places = super().reorder()
@@ -291,7 +242,11 @@ class NodeProblem(OneGraphProblem, ClassProblem):
     def _sample(self, sampling: Sampling, chosen: NDArray[np.int64], seed: int) -> NodeBatch:
         """Some nodes, as many links drawn from all, as many pairs that are none, and their sampled neighborhoods."""
         nodes = self.rows[chosen[sampling.mine]]
-        ends = np.concatenate(self._some_pairs(len(chosen), batch_random(seed), sampling.mine))
+        ends: Pairs = np.empty((0, 2), np.int64)
+        if self.task.link_weight and len(self.edges):
+            random, count = batch_random(seed), len(chosen)
+            links = self.edges[random.randint(0, len(self.edges), count)[sampling.mine]]
+            ends = np.concatenate([links, self.absent.draw(count, random, sampling.mine)])
         part, rows = sampling.neighborhoods(self.graph, np.concatenate([nodes, ends.ravel()]), seed)
         numbers = torch.from_numpy(rows)
         pairs = numbers[len(nodes) :].reshape(-1, 2) if len(ends) else None
@@ -303,73 +258,54 @@ class NodeProblem(OneGraphProblem, ClassProblem):
             factor = float(weights[mine].sum() / weights[y].sum()) / share
         return NodeBatch(part, numbers[: len(nodes)], mine, pairs, share, factor)
 
-    def _some_pairs(self, count: int, random: np.random.RandomState, only: slice) -> tuple[Pairs, Pairs]:
-        """Links and as many others, and ``only`` these of ``count``; none if there is no link term."""
-        if not self.task.link_weight or not len(self.edges):
-            return np.empty((0, 2), np.int64), np.empty((0, 2), np.int64)
-        links = self.edges[random.randint(0, len(self.edges), count)[only]]
-        return links, self.absent.draw(count, random, only)
-
     def loss(self, model: Model, batch: NodeBatch) -> Tensor:
         points = encoded(model, self.features, batch.graph)
         logits = model.head(points.index_select(0, batch.nodes), model.distance_scale)
         weights = None if self.weights is None else self.weights.to(logits.dtype)
         loss = batch.class_factor * F.cross_entropy(logits, batch.y, weights)
         if batch.pairs is not None:
-            assert isinstance(model.head, NodeHead)
-            links = model.head.link_logits(points, batch.pairs, model.distance_scale)
+            links = model.head.links(points, batch.pairs, model.distance_scale)
             labels = (torch.arange(len(links), device=links.device) < len(links) // 2).to(links.dtype)
             loss = loss + self.task.link_weight * F.binary_cross_entropy_with_logits(links, labels)
         return loss
 
     @torch.no_grad()
     def evaluate(self, model: Model, part: str) -> Metrics:
-        assert isinstance(model.head, NodeHead)
         metrics = super().evaluate(model, part)
-        if model.head.features is not None and model.head.features.fitted:
-            points = self.points(model)[self._nodes_of(part)]
-            alone = predicted_classes(model.head(points, model.distance_scale))
-            metrics["accuracy_network"] = float((alone == self.y.numpy()[getattr(self.split, part)]).mean())
+        if model.head.sees_features:
+            nodes = getattr(self.split, part)
+            logits = model.head(self.points(model)[self._on_device(nodes)], model.distance_scale)
+            metrics["accuracy_network"] = float((predicted_classes(logits) == self.y.numpy()[nodes]).mean())
         return metrics
 
-    def _nodes_of(self, part: str) -> Tensor:
-        return torch.from_numpy(getattr(self.split, part)).to(self.device)
+    def _on_device(self, nodes: NDArray[np.int64]) -> Tensor:
+        return torch.from_numpy(nodes).to(self.device)
 
     def part_logits(self, model: Model, part: str) -> tuple[Classes, Tensor]:
-        """The true classes of a part, and the logits of the finished model.
-
-        Of the validation part, the share of the features is fitted again without each node that it scores.
+        """The true classes of a part, and the logits of the finished model. The share of the features, which was fitted
+        on the validation part, is fitted again without each node that it scores.
         """
-        assert isinstance(model.head, NodeHead)
-        nodes, points, features = self._nodes_of(part), self.points(model), model.head.features
-        y = self.y.numpy()[getattr(self.split, part)]
-        if part != "val" or features is None or not features.fitted:
-            return y, self.class_logits(model, points, nodes)
-        alone = model.head(points[nodes], model.distance_scale)
-        mixed = features.out_of_fold(alone.double().cpu().numpy(), as_matrix(self.x)[self.split.val], y)
+        nodes = getattr(self.split, part)
+        y, points, numbers = self.y.numpy()[nodes], self.points(model), self._on_device(nodes)
+        if part != "val" or not model.head.sees_features:
+            return y, model.head.logits_of(lambda: self.x, points, numbers, model.distance_scale)
+        alone = model.head(points[numbers], model.distance_scale)
+        mixed = model.head.features.out_of_fold(alone.double().cpu().numpy(), as_matrix(self.x)[nodes], y)
         return y, torch.from_numpy(mixed).to(alone)
-
-    def class_logits(self, model: Model, points: Tensor, nodes: Tensor) -> Tensor:
-        """The logits of the classes of some nodes, as the finished model has them."""
-        assert isinstance(model.head, NodeHead)
-        return model.head.logits_with(
-            lambda: as_matrix(self.x)[nodes.cpu().numpy()], points[nodes.to(points.device)], model.distance_scale
-        )
 
     @torch.no_grad()
     def finish(self, model: Model) -> bool:
         """Fits what comes after training, on validation nodes: feature terms, and then the calibration. Returns whether
         that changed logits.
         """
-        assert isinstance(model.head, NodeHead)
         features, calibration = model.head.features, model.head.classes.calibration
         if features is None and calibration is None:
             return False
         y, val = self.y.numpy(), self.split.val
-        points = self.points(model)[self._nodes_of("val")]
+        points = self.points(model)[self._on_device(val)]
         logits = model.head(points, model.distance_scale).double().cpu().numpy()
         changed = features is not None and features.fit(logits, self.x, y, self.split.train, val)
-        if features is not None and changed:
+        if changed:
             logits = features.out_of_fold(logits, as_matrix(self.x)[val], y[val])
         if calibration is not None:
             calibration.fit(logits, y[val])
@@ -378,30 +314,27 @@ class NodeProblem(OneGraphProblem, ClassProblem):
     @torch.no_grad()
     def refit(self, model: Model, split: NodeSplit) -> None:
         """Fits feature terms that were taken over from a run with this split again, on all nodes to train on."""
-        assert isinstance(model.head, NodeHead)
-        if model.head.features is not None and model.head.features.fitted:
-            y = self.y.numpy()
-            model.head.features.refit(self.x, y, split.train, split.val, self.split.train)
+        if model.head.sees_features:
+            model.head.features.refit(self.x, self.y.numpy(), split.train, split.val, self.split.train)
 
     def baselines(self, part: str) -> Baselines:
-        y, nodes = self.y.numpy(), getattr(self.split, part)
+        y, nodes, train = self.y.numpy(), getattr(self.split, part), self.split.train
 
-        def propagation() -> Metrics:
-            propagated = propagated_classes(
-                self.adjacency, self.y.to(self.device), torch.from_numpy(self.split.train).to(self.device)
-            )[nodes]
-            return class_metrics(y[nodes], propagated, self.num_classes)
-
-        def regression() -> Metrics:
-            classes = regression_classes(self.x, y, self.split.train, self.split.val, nodes, self.num_classes)
+        def metrics_of(classes: Classes) -> Metrics:
             return class_metrics(y[nodes], classes, self.num_classes)
 
+        def propagation() -> Metrics:
+            return metrics_of(propagated_classes(self.adjacency, self.y, torch.from_numpy(train))[nodes])
+
+        def regression() -> Metrics:
+            return metrics_of(regression_classes(self.x, y, train, self.split.val, nodes, self.num_classes))
+
         found = {
-            "majority class": lambda: majority_metrics(y[self.split.train], y[nodes], self.num_classes),
+            "majority class": lambda: majority_metrics(y[train], y[nodes], self.num_classes),
             "label propagation": propagation,
         }
         if self.has_features:
             found["logistic regression"] = regression
         if self.selection_metric == "f1":  # of the class 1, which may be the rare one: naming it always is worth more
-            found["always class 1"] = lambda: class_metrics(y[nodes], np.ones_like(y[nodes]), self.num_classes)
+            found["always class 1"] = lambda: metrics_of(np.ones_like(y[nodes]))
         return run_baselines(found)

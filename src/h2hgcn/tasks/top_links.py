@@ -16,7 +16,7 @@ from h2hgcn.datasets import EdgeSplit
 from h2hgcn.datasets.pairs import Pairs, PairSpace, contains, distinct_pairs
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
-from h2hgcn.jit import compiled, run_on_rows
+from h2hgcn.jit import compiled, inlined, run_on_rows
 from h2hgcn.kernels.distances import squared_distances_of_rows
 from h2hgcn.layers.spaces import Space, as_lorentz
 from h2hgcn.tasks.metrics import Metrics, Scores
@@ -24,11 +24,8 @@ from h2hgcn.tasks.neighborhoods import Neighborhoods, shared_neighbors
 
 Nodes = NDArray[np.int64]
 
-# Inner products, and paths of two steps, that are held at once.
-_BLOCK = 1 << 22
-
-# Pairs that are collected before they are sorted.
-_PENDING = 1 << 16
+# Inner products, and paths of two steps, that are held at once. Pairs that are collected before they are sorted.
+_BLOCK, _PENDING = 1 << 22, 1 << 16
 
 # Scores that differ by less than this are taken for rounded ones of the same pair.
 _ROUNDING = 1e-9
@@ -54,7 +51,7 @@ class LinkScores:
     """``sources[i] + targets[j] - slope · d(queries[i], points[j])² + <weights, log(1 + s)>`` of all pairs of nodes.
 
     ``s`` are the sums over shared neighbors that ``Neighborhoods.features`` has. ``d`` is the distance at curvature -1.
-    That is the logit of a link but for a constant (see ``LinkHead.pair_scores``).
+    That is the logit of a link up to a constant (see ``LinkHead.pair_scores``).
 
     Args:
         sources, targets: Terms of the nodes ``(n,)``.
@@ -77,29 +74,31 @@ class LinkScores:
         self.sources, self.targets = (np.ascontiguousarray(terms, np.float64) for terms in (sources, targets))
         self.num_nodes = len(self.sources)
         self.slope = 0.0 if points is None else slope
-        self.euclidean = space == "euclidean"
         self.graph = graph
         self.weights = np.zeros(3) if weights is None else weights[:3].astype(np.float64)
-        if points is None:
-            points = torch.zeros(self.num_nodes, 1)
-            self.euclidean = True
-        own = _lifted(points, space, self.euclidean)
-        asked = own if queries is None or queries is points else _lifted(queries, space, self.euclidean)
-        self._moved = asked is not own
-        self._rows = torch.cat([asked, own]) if self._moved else own
-        # nearness is an inner product, whose rounding grows with the sizes of both
+        self.euclidean = points is None or space == "euclidean"
+        points = torch.zeros(self.num_nodes, 1) if points is None else points
+        queries = points if queries is None else queries
+        own = self._lifted(points, space)
+        asked = own if queries is points else self._lifted(queries, space)
+        self._rows, self._offset = (own, 0) if asked is own else (torch.cat([asked, own]), self.num_nodes)
+        # nearness is an inner product; its last axis adds the most that rounding can take away, which grows with the
+        # sizes of both points
+        squares = torch.zeros(self.num_nodes, dtype=torch.float64)
         if self.euclidean:
-            squares, theirs = asked.square().sum(1), own.square().sum(1, keepdim=True)
-            self._queries = torch.cat([asked, -torch.ones_like(asked[:, :1])], 1)
-            self._points = torch.cat([own, 0.5 * theirs], 1)
-            self._squares = squares.numpy()
-            self._sizes = (1 + squares).numpy(), (1 + theirs[:, 0]).numpy()
+            squares, half = asked.square().sum(1), 0.5 * own.square().sum(1, keepdim=True)
+            left, right = torch.cat([asked, -torch.ones_like(half)], 1), torch.cat([own, half], 1)
+            sizes = 1 + squares[:, None], 1 + 2 * half
         else:
-            self._queries = torch.cat([-asked[:, :1], asked[:, 1:]], 1)
-            self._points = own
-            self._squares = np.zeros(self.num_nodes)
-            self._sizes = asked[:, 0].numpy().copy(), own[:, 0].numpy().copy()
-        self._rounding = (INNER_PRODUCT_STEPS + self._points.shape[1]) * np.finfo(np.float64).eps
+            left, right = torch.cat([-asked[:, :1], asked[:, 1:]], 1), own
+            sizes = asked[:, :1], own[:, :1]
+        rounding = (INNER_PRODUCT_STEPS + 1 + right.shape[1]) * torch.finfo(torch.float64).eps
+        self._queries, self._points = torch.cat([left, rounding * sizes[0]], 1), torch.cat([right, sizes[1]], 1)
+        self._nodes = np.column_stack([self.sources, self.targets, squares.numpy()])
+
+    def _lifted(self, points: Tensor, space: Space) -> Tensor:
+        points = points.detach().cpu().double()
+        return points if self.euclidean else lorentz.project(as_lorentz(points, space))
 
     def of(self, pairs: Pairs) -> Scores:
         """The scores of pairs ``(k, 2)``, source first."""
@@ -113,7 +112,7 @@ class LinkScores:
 
     def squared_distances(self, pairs: Pairs) -> Scores:
         """Of the queries of sources to the points of targets."""
-        ends = torch.from_numpy(pairs + np.array([0, self.num_nodes * self._moved]))
+        ends = torch.from_numpy(pairs + np.array([0, self._offset]))
         if self.euclidean:
             found = (self._rows[ends[:, 0]] - self._rows[ends[:, 1]]).square().sum(1)
         else:
@@ -129,11 +128,10 @@ class LinkScores:
         products = (self._queries[torch.from_numpy(rows)] @ self._points[columns].mT).numpy()
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             farthest = (self.sources[rows] + self.targets[numbers].max() - least + _ROUNDING) / self.slope
-            limits = 0.5 * (self._squares[rows] - farthest) if self.euclidean else -np.cosh(np.sqrt(farthest))
+            limits = 0.5 * (self._nodes[rows, 2] - farthest) if self.euclidean else -np.cosh(np.sqrt(farthest))
         limits[~(farthest >= 0)] = np.inf
         run_on_rows(
-            _bound_products, products.shape, products, rows, numbers, self.sources[rows], self.targets[numbers],
-            self._squares[rows], self._sizes[0][rows], self._sizes[1][numbers], limits, self._rounding, self.slope,
+            _bound_products, products.shape, products, rows, numbers, self._nodes, limits, self.slope,
             least - _ROUNDING, self.euclidean, upper,
         )  # fmt: skip
         first, second = np.nonzero(products > -np.inf)
@@ -159,9 +157,8 @@ class LinkScores:
         found = np.full(places[-1], -1, np.int64)
         run_on_rows(
             _find_sharing, (len(rows), max(1, len(found) // max(len(rows), 1))), rows, places, graph.indptr,
-            graph.indices, most, self.graph.weights, self.weights, self.sources, self.targets, self._queries.numpy(),
-            self._points.numpy(), self._squares, self._sizes[0], self._sizes[1], self._rounding, self.slope,
-            least - _ROUNDING, self.euclidean, upper, found,
+            graph.indices, most, self.graph.weights, self.weights, self._nodes, self._queries.numpy(),
+            self._points.numpy(), self.slope, least - _ROUNDING, self.euclidean, upper, found,
         )  # fmt: skip
         pairs = np.column_stack([np.repeat(rows, paths), found])
         return pairs[found >= 0]
@@ -169,7 +166,8 @@ class LinkScores:
     def sharing_blocks(self, most: int | None = None) -> list[Nodes]:
         """All nodes in blocks for ``sharing``, of about as many paths each."""
         ends = np.cumsum(np.minimum(self._paths(self.num_nodes if most is None else most), self.num_nodes))
-        return [block for block in np.split(np.arange(self.num_nodes), _cuts(ends)) if len(block)]
+        cuts = np.unique(np.searchsorted(ends, np.arange(_BLOCK, ends[-1], _BLOCK)))
+        return [block for block in np.split(np.arange(self.num_nodes), cuts) if len(block)]
 
     def _paths(self, most: int) -> Nodes:
         """Paths of two steps that begin at each node."""
@@ -177,26 +175,18 @@ class LinkScores:
         degrees = np.diff(self.graph.graph.indptr).astype(np.float64)
         return (self.graph.graph @ np.where(degrees <= most, degrees, 0)).astype(np.int64)
 
-    def share_neighbors(self, pairs: Pairs) -> NDArray[np.bool_]:
-        if self.graph is None:
-            return np.zeros(len(pairs), dtype=bool)
-        return shared_neighbors(self.graph.graph, self.graph.weights[:, :1], pairs)[:, 0] > 0
-
 
 class BestPairs:
     """The ``k`` pairs of the highest scores among those that are added, without ``known`` ones and each once; of equal
-    scores the first by number.
+    scores the first by number. ``tied`` pairs are left out although their score is that of the last one, ``least``.
     """
 
     def __init__(self, scores: LinkScores, space: PairSpace, known: Pairs, k: int) -> None:
         self._of, self._space, self._k = scores, space, k
         self._known = np.sort(space.ranks(known))
-        self._ranks = np.empty(0, np.int64)
-        self._scores = np.empty(0)
-        self._pending: list[tuple[Nodes, Scores]] = []
-        self._count = 0
+        self._parts: list[tuple[Nodes, Scores]] = [(np.empty(0, np.int64), np.empty(0))]  # the first is sorted
         self.least = -np.inf
-        self.tied = 0  # pairs that are left out although their score is that of the last one
+        self.tied = 0
 
     @property
     def available(self) -> int:
@@ -206,33 +196,29 @@ class BestPairs:
     def add(self, pairs: Pairs) -> None:
         """Adds pairs that lie in the space. They must be new unless ``tied`` does not matter."""
         ranks = self._space.ranks(pairs)
-        pairs = pairs[~contains(self._known, ranks)]
-        scores = self._of.of(pairs)
-        ranks, scores = self._space.ranks(pairs)[scores >= self.least], scores[scores >= self.least]
-        self._pending.append((ranks, scores))
-        self._count += len(ranks)
-        if self._count >= max(_PENDING, self._k) or self.least == -np.inf:
+        is_new = ~contains(self._known, ranks)
+        ranks, scores = ranks[is_new], self._of.of(pairs[is_new])
+        self._parts.append((ranks[scores >= self.least], scores[scores >= self.least]))
+        if sum(len(part) for part, _ in self._parts[1:]) >= max(_PENDING, self._k) or self.least == -np.inf:
             self._settle()
 
     def found(self) -> tuple[Pairs, Scores]:
         """The pairs, the highest score first, and their scores."""
-        self._settle()
-        return self._space.pairs(self._ranks), self._scores
+        ranks, scores = self._settle()
+        return self._space.pairs(ranks), scores
 
-    def _settle(self) -> None:
-        ranks = np.concatenate([self._ranks, *(part for part, _ in self._pending)])
-        scores = np.concatenate([self._scores, *(part for _, part in self._pending)])
-        self._pending, self._count = [], 0
+    def _settle(self) -> tuple[Nodes, Scores]:
+        ranks, scores = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
         ranks, first = np.unique(ranks, return_index=True)
-        scores = scores[first]
-        order = np.argsort(-scores, kind="stable")
-        ranks, scores = ranks[order], scores[order]
+        order = np.argsort(-scores[first], kind="stable")
+        ranks, scores = ranks[order], scores[first][order]
         if len(ranks) >= self._k:
             last = scores[self._k - 1]
             left_out = int((scores[self._k :] == last).sum())
             self.tied = left_out + (self.tied if last == self.least else 0)
             self.least = float(last)
-        self._ranks, self._scores = ranks[: self._k], scores[: self._k]
+        self._parts = [(ranks[: self._k], scores[: self._k])]
+        return self._parts[0]
 
 
 def best_pairs(
@@ -255,7 +241,10 @@ def best_pairs(
         everybody = np.arange(scores.num_nodes)
         for rows in [everybody[:start], *_blocks(everybody[start:], scores.num_nodes)]:
             pairs = scores.near(rows, slice(0 if directed else int(rows[0]), None), best.least, not directed)
-            best.add(pairs[~scores.share_neighbors(pairs)])  # those that do are there
+            if scores.graph is not None:  # those that share neighbors are there
+                graph = scores.graph
+                pairs = pairs[shared_neighbors(graph.graph, graph.weights[:, :1], pairs)[:, 0] == 0]
+            best.add(pairs)
             done += len(rows)
             progress(done, scores.num_nodes)
     return best
@@ -268,22 +257,21 @@ def precision_of(scores: LinkScores, split: EdgeSplit, part: str = "test") -> Me
 
     Scores without points are those of pairs that share neighbors; those of all others are 0.
     """
-    space, links = PairSpace(split.num_nodes, split.directed), getattr(split, part)
-    links = distinct_pairs(space, links)
+    space = PairSpace(split.num_nodes, split.directed)
+    links = distinct_pairs(space, getattr(split, part))
     k = min(_K_OF_PRECISION, len(links))
     if split.num_nodes > _MOST_NODES or not k:
         return {}
     known = np.concatenate([split.train] if part == "val" else [split.train, split.val])
     best = best_pairs(scores, known, k, split.directed)
     pairs, found = best.found()
-    wanted, of_links = np.sort(space.ranks(links)), scores.of(links)
     if len(found) < k:  # all others are equal
         last, above, equal = 0.0, len(found), best.available - len(found)
     else:
         last, above = best.least, int((found > best.least).sum())
         equal = len(found) - above + best.tied
-    hits = contains(wanted, space.ranks(pairs[:above])).sum()
-    share = (of_links == last).sum() / max(equal, 1)
+    hits = contains(np.sort(space.ranks(links)), space.ranks(pairs[:above])).sum()
+    share = (scores.of(links) == last).sum() / max(equal, 1)
     return {f"precision@{k}": float((hits + (k - above) * share) / k)}
 
 
@@ -292,53 +280,45 @@ def highest(terms: Scores, count: int) -> Nodes:
     return np.sort(np.argsort(-terms, kind="stable")[:count])
 
 
-def _lifted(points: Tensor, space: Space, euclidean: bool) -> Tensor:
-    points = points.detach().cpu().double()
-    return points if euclidean else lorentz.project(as_lorentz(points, space))
-
-
 def _blocks(nodes: Nodes, width: int) -> list[Nodes]:
     size = max(1, _BLOCK // max(width, 1))
     return [nodes[first : first + size] for first in range(0, len(nodes), size)]
 
 
-def _cuts(ends: Nodes) -> Nodes:
-    """Where to cut rows, whose numbers of entries end at ``ends``, into blocks."""
-    return np.unique(np.searchsorted(ends, np.arange(_BLOCK, ends[-1], _BLOCK))) if len(ends) else ends
+@inlined
+def _bound(product: float, square: float, terms: float, slope: float, euclidean: bool) -> Any:
+    """The highest score that an inner product allows."""
+    if euclidean:
+        return terms - slope * max(square - 2 * product, 0.0)
+    distance = np.arccosh(max(-product, 1.0))
+    return terms - slope * distance * distance
 
 
 @compiled
 def _bound_products(
-    first: int, last: int, products: Any, rows: Any, columns: Any, sources: Any, targets: Any, squares: Any, sizes: Any,
-    others: Any, limits: Any, rounding: float, slope: float, least: float, euclidean: bool, upper: bool,
+    first: int, last: int, products: Any, rows: Any, columns: Any, nodes: Any, limits: Any, slope: float, least: float,
+    euclidean: bool, upper: bool
 ) -> None:  # fmt: skip
     """Replaces inner products by upper bounds of scores, and by -inf where these are below ``least``."""
     for r in range(first, last):
-        row, limit, error = rows[r], limits[r], rounding * sizes[r]
+        row, limit = rows[r], limits[r]
         for c in range(len(columns)):
-            product = products[r, c] + error * others[c]
+            column, product = columns[c], products[r, c]
             products[r, c] = -np.inf
-            if product < limit or columns[c] == row or (upper and columns[c] < row):
-                continue
-            if euclidean:
-                square = max(squares[r] - 2 * product, 0.0)
-            else:
-                distance = np.arccosh(max(-product, 1.0))
-                square = distance * distance
-            bound = sources[r] + targets[c] - slope * square
-            if bound >= least:
-                products[r, c] = bound
+            if product >= limit and column != row and not (upper and column < row):
+                bound = _bound(product, nodes[row, 2], nodes[row, 0] + nodes[column, 1], slope, euclidean)
+                if bound >= least:
+                    products[r, c] = bound
 
 
 @compiled
 def _find_sharing(
     first: int, last: int, rows: Any, places: Any, starts: Any, neighbors: Any, most: int, counts: Any, weights: Any,
-    sources: Any, targets: Any, queries: Any, points: Any, squares: Any, sizes: Any, others: Any, rounding: float,
-    slope: float, least: float, euclidean: bool, upper: bool, found: Any,
+    nodes: Any, queries: Any, points: Any, slope: float, least: float, euclidean: bool, upper: bool, found: Any
 ) -> None:  # fmt: skip
     """Sums over the neighbors of a row's neighbors, and writes those whose scores may be ``least`` or more."""
-    sums = np.zeros((len(sources), 3))
-    touched = np.empty(len(sources), np.int64)
+    sums = np.zeros((len(nodes), 3))
+    touched = np.empty(len(nodes), np.int64)
     for r in range(first, last):
         row, count, place = rows[r], 0, places[r]
         for step in range(starts[row], starts[row + 1]):
@@ -356,20 +336,15 @@ def _find_sharing(
                     sums[other, kind] += counts[middle, kind]
         for k in range(count):
             other = touched[k]
-            bound = sources[row] + targets[other]
+            bound = nodes[row, 0] + nodes[other, 1]
             for kind in range(3):
                 bound += weights[kind] * np.log1p(sums[other, kind])
                 sums[other, kind] = 0.0
             if bound >= least and slope > 0:  # the distance only takes away
-                product = rounding * sizes[row] * others[other]
+                product = 0.0
                 for axis in range(queries.shape[1]):
                     product += queries[row, axis] * points[other, axis]
-                if euclidean:
-                    square = max(squares[row] - 2 * product, 0.0)
-                else:
-                    distance = np.arccosh(max(-product, 1.0))
-                    square = distance * distance
-                bound -= slope * square
+                bound = _bound(product, nodes[row, 2], bound, slope, euclidean)
             if bound >= least:
                 found[place] = other
                 place += 1

@@ -22,7 +22,8 @@ from h2hgcn.datasets.pairs import contains
 from h2hgcn.datasets.table_files import DELIMITED_SUFFIXES, TextFormat
 from h2hgcn.datasets.tables import Ids, shown
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.tasks.base import Problem, check_same_columns, listed
+from h2hgcn.tasks.base import Problem
+from h2hgcn.tasks.checks import check_same_columns, listed
 from h2hgcn.training.names import NodeNames
 from h2hgcn.training.run import Run, reached_from
 

@@ -215,7 +215,7 @@ def top_links_of(
     nearest = None if kind == "exact" else _nearest(run, kind, rank, say)
     # by an index, pairs that share neighbors are looked at even where sharing adds nothing
     graph, zeros = None if nearest is None else run.neighborhoods, np.zeros(num_nodes)
-    encoder_space = check_space(run.model.encoder.space)  # type: ignore[arg-type]
+    encoder_space = check_space(run.model.encoder.space)
     by_distance = scores = LinkScores(zeros, zeros, points, space=encoder_space, graph=graph)
     if rank is not None:
         assert decoder is not None

@@ -19,7 +19,8 @@ from h2hgcn.embeddings.nearest import Direction, Rank, as_links, check_direction
 from h2hgcn.errors import DataError
 from h2hgcn.files import write_tensors
 from h2hgcn.layers.inputs import node_vectors_of
-from h2hgcn.tasks.base import Model, Problem, check_same_columns, encode_nodes
+from h2hgcn.tasks.base import Model, Problem, encode_nodes
+from h2hgcn.tasks.checks import check_same_columns
 from h2hgcn.tasks.graphs import encode_graphs, graph_probabilities
 from h2hgcn.tasks.links import LinkHead
 from h2hgcn.tasks.neighborhoods import Neighborhoods
