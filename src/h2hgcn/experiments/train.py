@@ -4,7 +4,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,8 @@ from h2hgcn.datasets.collection import GraphList, as_collection
 from h2hgcn.datasets.edges import num_nodes_of
 from h2hgcn.datasets.nodes import add_structural_features
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.experiments.config import (
-    Experiment,
-    GraphChoice,
-    Sections,
-    open_graph,
-    place_of,
-    read_experiment,
-    sections_of,
-)
+from h2hgcn.experiments.config import Experiment, GraphChoice, open_graph, place_of, read_experiment, sections_of
+from h2hgcn.experiments.presets import Sections
 from h2hgcn.experiments.search import OnSearch, Search, choose_settings, has_searched
 from h2hgcn.tasks.base import check_edges
 from h2hgcn.training import Run, fit
@@ -106,10 +98,9 @@ def train(
 
     Notes on the data and on the result, which the command line prints, are ``DataWarning``.
     """
-    graph, loaded = _described(
-        data, features, labels, weights, directed, columns, unlinked,
-        {"header": header, "delimiter": delimiter, "comment": comment},
-    )  # fmt: skip
+    text = {"directed": directed, "header": header, "delimiter": delimiter, "comment": comment}
+    attributes = {"features": features, "labels": labels, "weights": weights}
+    graph, loaded = _described(data, attributes, columns, unlinked, text)
     flags = sections_of(
         graph, settings, seed, search, task=task, closure=closure, protocol=protocol, model=model, dim=dim,
         layers=layers, epochs=epochs, lr=lr, device=device, batch_size=batch_size, fanout=_joined(fanout, int),
@@ -124,10 +115,16 @@ def train(
     if note is not None:
         warnings.warn(note, DataWarning, stacklevel=2)
     progress = _Progress(experiment) if verbose else None
+
+    def on_chosen(search: Search) -> None:
+        if verbose:
+            print(search.summary)
+        for note in search.notes:
+            warnings.warn(note, DataWarning, stacklevel=2)
+
     run = run_experiment(
         experiment, opened, _path(out), force=force, tensorboard=tensorboard,
-        on_plan=print if verbose else None, on_epoch=progress,
-        on_chosen=partial(_report_search, verbose=verbose),
+        on_plan=print if verbose else None, on_epoch=progress, on_chosen=on_chosen,
     )  # fmt: skip
     if final and run.finished:
         run.finalize(None if out is None else Path(out).expanduser() / "final", force=force)
@@ -136,13 +133,6 @@ def train(
     for doubt in run.result.get("doubts", ()):
         warnings.warn(doubt, DataWarning, stacklevel=2)
     return run
-
-
-def _report_search(search: Search, verbose: bool) -> None:
-    if verbose:
-        print(search.summary)
-    for note in search.notes:
-        warnings.warn(note, DataWarning, stacklevel=2)
 
 
 def run_experiment(
@@ -177,53 +167,35 @@ def run_experiment(
 
 
 def _described(
-    data: Any,
-    features: Any,
-    labels: Any,
-    weights: Any,
-    directed: bool | None,
-    columns: tuple[str, str] | None,
-    unlinked: str | None,
-    text: dict[str, Any],
+    data: Any, attributes: dict[str, Any], columns: tuple[str, str] | None, unlinked: Any, text: dict[str, Any]
 ) -> tuple[Sections, Any]:
-    """A graph in texts, as the command line has it and ``config.toml`` can keep it, or else loaded."""
+    """A graph as the command line describes it, which ``config.toml`` can keep, or else loaded."""
     if columns is not None and (isinstance(columns, str) or len(columns) != 2):
         raise DataError(f"columns={columns!r}: name two, such as columns=('source', 'target')")
-    texts = {
-        "features": "none" if features is False else _joined(features, str),
-        "labels": labels,
-        "weights": "none" if weights is False else weights,
-    }
-    options: Sections = {
-        **texts, "directed": directed, **text, "unlinked": unlinked,
-        "source": None if columns is None else str(columns[0]),
-        "target": None if columns is None else str(columns[1]),
-    }  # fmt: skip
+    ends = {} if columns is None else {"source": str(columns[0]), "target": str(columns[1])}
+    texts = {**attributes, "features": _joined(attributes["features"], str)}
+    texts |= {name: "none" for name in ("features", "weights") if attributes[name] is False}
+    options = {**texts, **text, "unlinked": unlinked, **ends}
     options = {name: value for name, value in options.items() if value is not None}
     if isinstance(data, str | PathLike) or data is None:
         place = {} if data is None else place_of(data)
-        if "dataset" in place and options:
-            raise DataError(f"{', '.join(options)}: only for a graph of your own; {data} is a named dataset")
         if all(value is None or isinstance(value, str | PathLike) for value in texts.values()):
             described = {name: fspath(value) if name in texts else value for name, value in options.items()}
             return {**place, **described}, None
-        if data is None:
-            raise DataError(f"{', '.join(options)}: only for a graph of your own; pass its edges, too")
+        if "edges" not in place and "graphs" not in place:
+            named = "pass its edges, too" if data is None else f"{data} is a named dataset"
+            raise DataError(f"{', '.join(options)}: only for a graph of your own; {named}")
         if "graphs" in place:
             if unlinked is not None:
                 raise DataError(f"unlinked={unlinked!r}: only for one graph, not for {data}")
-            return {}, load_graphs(data, labels, features, weights, directed, columns=columns, **text)
+            return {}, load_graphs(place["graphs"], columns=columns, **attributes, **text)
         data = place["edges"]
     graphs = as_collection(data)
     if isinstance(graphs, Dataset) and len(graphs) == 1:
         graphs = graphs[0]
     if isinstance(graphs, Data | Dataset | GraphList) and not options:
         return {}, _completed(graphs) if isinstance(graphs, Data) else graphs
-    loaded = load_graph(
-        graphs, features, labels, weights, directed,
-        columns=columns, **text, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
-    )  # fmt: skip
-    return {}, loaded
+    return {}, load_graph(graphs, columns=columns, **attributes, **text, unlinked=unlinked or "error")
 
 
 def _completed(graph: Data) -> Data:
