@@ -97,7 +97,7 @@ def _shared(flags: Sections, files: Sequence[Layer]) -> Sections:
             if other.options != graph.options:
                 raise DataError(
                     f"{file.origin} is about the graph {other.name}, another file about {graph.name}; models are "
-                    "compared on one graph: say which, with --dataset or --edges"
+                    "compared on one graph: say which, with --dataset, --edges or --graphs"
                 )
     task = {}
     for name in ("name", *SPLIT):

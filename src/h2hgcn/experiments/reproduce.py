@@ -166,15 +166,17 @@ def _is_usable(record: Record) -> bool:
     """Whether a record has everything that tables show, in the right types."""
     try:
         texts = [record[name] for name in ("hash", "column", "protocol", "status")]
-        numbers = [record["seed"], record["fold"] or 0]
-        if not all(isinstance(text, str) for text in texts) or not all(isinstance(number, int) for number in numbers):
+        counts = [number for number in (record["seed"], record["fold"]) if number is not None]
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(count, int) for count in counts):
             return False
+        numbers: list[Any] = []
         if record["status"] == "finished":
             parts = [record["metrics"]["val"], record["metrics"]["test"]]
             if not all(record["selection"] in part for part in parts):
                 return False
-            numbers += [record["seconds"], record.get("peak_megabytes") or 0]
-            numbers += [score for scores in (*parts, record.get("trivial") or {}) for score in scores.values()]
+            named = parts if record.get("trivial") is None else [*parts, record["trivial"]]
+            numbers = [record["seconds"], *(score for scores in named for score in scores.values())]
+            numbers += [] if record.get("peak_megabytes") is None else [record["peak_megabytes"]]
         finite = all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
         return finite and 0 <= record["seed"] < _MOST_SEEDS
     except (KeyError, TypeError, AttributeError):

@@ -124,7 +124,10 @@ def _search(
     if folder is not None and not (force or has_searched(folder, key)) and (folder / "config.toml").exists():
         section = RunFolder(folder).read_config().get("search", {})
         return section.get("chosen", ""), section if section.get("key") == key else None
-    total, done = _total(len(candidates), rungs), 0
+    total, done, before, alive = 0, 0, 0, len(candidates)
+    for epochs in rungs:  # if all candidates live as long as they may
+        total += alive * (epochs - before)
+        before, alive = epochs, -(-alive // 2)
 
     def on_epoch(name: str) -> None:
         nonlocal done
@@ -169,15 +172,6 @@ def _rungs(experiment: Experiment, data: Any) -> tuple[int, ...]:
         size = _num_edges(data)
         rungs = next((rungs for edges, rungs in _RUNGS.items() if size <= edges), _RUNGS[max(_RUNGS)])
     return tuple(min(epochs, longest) for epochs in rungs)
-
-
-def _total(count: int, rungs: tuple[int, ...]) -> int:
-    """Epochs of a race in which all candidates live as long as they may."""
-    total, before = 0, 0
-    for epochs in rungs:
-        total += count * (epochs - before)
-        before, count = epochs, -(-count // 2)
-    return total
 
 
 @contextmanager

@@ -70,27 +70,23 @@ def train(
     >>> run.recommend("ann", k=10).to_pandas()
 
     Args:
-        data: A file of edges, a folder of graphs, the name of a dataset, or a graph in memory: a DataFrame of edges, a
-            networkx graph, a SciPy matrix, a list of pairs, an ``edge_index``, or a PyG ``Data``. Everything that
-            ``load_graph`` takes is loaded by it. A ``Data`` is used as it is, in its order of nodes; a copy gets
-            structural features if it has no ``x``, and ``directed`` if its edges go one way. A list of ``Data``, a PyG
-            dataset or a folder that ``load_graphs`` reads is a collection of graphs. None takes the graph of
-            ``config``, or the built-in tree.
+        data: A file of edges, a folder of graphs, the name of a dataset, or anything that ``load_graph`` takes: a
+            DataFrame, a networkx graph, a SciPy matrix, a list of pairs, an ``edge_index``. A PyG ``Data`` is used as
+            it is; a copy gets structural features if it has no ``x``, and ``directed`` if its edges go one way. A list
+            of ``Data`` or a PyG dataset is a collection. None: the graph of ``config``, or the built-in tree.
         task: ``"lp"`` (links), ``"nc"`` (classes of nodes), ``"gc"`` (classes of graphs) or ``"embed"`` (distances
             that reconstruct all links). Default: ``"lp"``, or ``"gc"`` for a collection.
         closure: With ``task="embed"``, whether to embed the transitive closure of a hierarchy.
-        features, labels, weights, directed, columns, header, delimiter, comment, unlinked: As for ``load_graph``, or
-            ``load_graphs``.
+        features, labels, weights, directed, columns, header, delimiter, comment, unlinked: As for ``load_graph``.
         root: The folder of named datasets.
         model, dim, layers, epochs, lr, batch_size, fanout, workers, protocol, seed, device: As the flags of
             ``h2hgcn train``. None takes the tuned settings of a named dataset, or else the defaults for any graph.
         search: How settings are chosen on validation data: ``"fast"`` (a race of candidates, about a minute),
-            ``"thorough"`` (every candidate is trained in full), or ``"none"``. ``"auto"`` is ``"fast"`` for graphs
-            without tuned settings of their own, unless ``config`` gives settings.
+            ``"thorough"`` (each is trained in full), or ``"none"``. ``"auto"`` is ``"none"`` for graphs with tuned
+            settings and where ``config`` gives settings, else ``"fast"``.
         settings: Any other setting by name, such as ``{"model.dropout": 0.5}``; the same as ``--set``.
         config: A TOML file of settings, such as the ``config.toml`` of a run.
-        out: The folder of the run. If it holds this run already, the run is resumed or loaded. None writes nothing;
-            ``run.save(folder)`` can do so later.
+        out: The folder of the run, which is resumed or loaded if it is there. None writes nothing.
         final: Whether to train the same settings again on all data; ``run.final`` is the result, see ``Run.finalize``.
         force: Whether a run in ``out`` may be replaced.
         tensorboard: Whether curves for TensorBoard are written to ``out``.

@@ -1,6 +1,5 @@
 """Settings chosen on validation data by Optuna: the search space, and the study of its trials."""
 
-import json
 import math
 import shutil
 import warnings
@@ -20,7 +19,7 @@ from h2hgcn.datasets.on_disk import fingerprint
 from h2hgcn.errors import DataError, DataWarning, PlaceError
 from h2hgcn.experiments.config import SPLIT, Experiment, Layer, known_options, open_graph, read_experiment, read_toml
 from h2hgcn.experiments.presets import Sections, find_preset, merged, read_packaged
-from h2hgcn.experiments.runner import Cell, Outcome
+from h2hgcn.experiments.runner import Cell, Outcome, Records
 from h2hgcn.files import atomic_write
 from h2hgcn.models import ENCODERS
 from h2hgcn.options import changed_options, checked_options, default_options, plain_options, suggestion
@@ -102,13 +101,6 @@ def _dimension(values: Any, where: str) -> "BaseDistribution":
 def _ends_of(dimension: "BaseDistribution") -> tuple[Any, ...]:
     """All choices, or both ends of a range."""
     return dimension.choices if hasattr(dimension, "choices") else (dimension.low, dimension.high)
-
-
-def _contains(dimension: "BaseDistribution", value: Any) -> bool:
-    if hasattr(dimension, "choices"):
-        return value in dimension.choices
-    kind = int if isinstance(dimension.low, int) else int | float
-    return isinstance(value, kind) and dimension.low <= value <= dimension.high
 
 
 @dataclass(frozen=True)
@@ -329,7 +321,12 @@ def _present(space: Space, base: Experiment) -> dict[str, Any]:
     for name, dimension in space.items():
         section, option = name.split(".")
         value = plain_options({option: sections[section].get(option)})[option]
-        if _contains(dimension, value):
+        if hasattr(dimension, "choices"):
+            inside = value in dimension.choices
+        else:
+            kind = int if isinstance(dimension.low, int) else int | float
+            inside = isinstance(value, kind) and dimension.low <= value <= dimension.high
+        if inside:
             found[name] = value
     return found
 
@@ -394,25 +391,16 @@ def _check_same(study: "optuna.Study", tuning: Tuning) -> None:
 def _repair(path: Path) -> None:
     """Removes what a killed process left: a lock, and a line that was cut short. Nobody else has the folder."""
     path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
-    if not path.exists():
+    written = path.read_bytes() if path.exists() else b""
+    broken = [number for number, record in Records(path).numbered() if record is None]
+    if not written or (written.endswith(b"\n") and not broken):
         return
-    written = path.read_bytes()
     end = written.rfind(b"\n") + 1
-    # of a last line that was not cut short, nothing but its end is missing
-    whole = written + b"\n" if _is_record(written[end:]) else written[:end]
-    for number, line in enumerate(whole.split(b"\n")[:-1], 1):
-        if not _is_record(line):
-            raise DataError(f"{path}: line {number} is damaged; {_ADVICE}")
-    if whole != written:
-        with atomic_write(path) as file:
-            file.write(whole)
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
-        return False
+    cut = end < len(written) and broken[-1:] == [written.count(b"\n") + 1]
+    if len(broken) > cut:
+        raise DataError(f"{path}: line {broken[0]} is damaged; {_ADVICE}")
+    with atomic_write(path) as file:
+        file.write(written[:end] if cut else written + b"\n")  # a whole line may lack its end alone
 
 
 def write_settings(path: Path, tuning: Tuning, result: TrialResult, comment: str) -> None:
