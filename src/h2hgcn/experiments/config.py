@@ -6,6 +6,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -338,12 +339,17 @@ class Experiment:
             raise DataError(f"--final: --task {self.task.name} holds nothing out and learns everything; leave it out")
 
 
+@cache  # a table has thousands of experiments, each with the same few signatures
+def _types(target: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
+    return option_types(target, leave_out)
+
+
 def known_options(task: str, model: str) -> dict[str, dict[str, Any]]:
     """The options of a task, a model and the training, with their types."""
     return {
-        "task": option_types(TASKS[task]),
-        "model": option_types(ENCODERS[model], (*PLACEMENT, *FACTS)),
-        "training": option_types(TrainingSettings),
+        "task": _types(TASKS[task]),
+        "model": _types(ENCODERS[model], (*PLACEMENT, *FACTS)),
+        "training": _types(TrainingSettings),
     }
 
 
@@ -417,8 +423,8 @@ def _names(layers: Sequence[Layer], graph: GraphChoice) -> tuple[str, str]:
         others = ", ".join(other for other, encoder in ENCODERS.items() if task in encoder.tasks)
         raise DataError(f"the model {model} is for {', '.join(ENCODERS[model].tasks)}, not for {task}; use {others}")
     for layer in layers:
-        for name in layer.sections.get("task", {}).keys() - {"name", *option_types(TASKS[task])}:
-            owners = [other for other in TASKS if name in option_types(TASKS[other])]
+        for name in layer.sections.get("task", {}).keys() - {"name", *_types(TASKS[task])}:
+            owners = [other for other in TASKS if name in _types(TASKS[other])]
             if owners:
                 raise DataError(
                     f"{layer.origin}: {name} is an option of the task {' or '.join(owners)}, not of {task}; "
