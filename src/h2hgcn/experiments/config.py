@@ -339,9 +339,8 @@ class Experiment:
             raise DataError(f"--final: --task {self.task.name} holds nothing out and learns everything; leave it out")
 
 
-@cache  # a table has thousands of experiments, each with the same few signatures
-def _types(target: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    return option_types(target, leave_out)
+# A table has thousands of experiments, each with the same few signatures.
+_types: Callable[..., dict[str, Any]] = cache(option_types)
 
 
 def known_options(task: str, model: str) -> dict[str, dict[str, Any]]:
