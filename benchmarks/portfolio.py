@@ -20,7 +20,8 @@ import torch
 from graph_sources import closure_of, graph_of, without_features
 
 from h2hgcn.datasets import DataError, load_dataset
-from h2hgcn.experiments.config import GraphChoice, Sections, merged, read_experiment
+from h2hgcn.experiments.config import GraphChoice, read_experiment
+from h2hgcn.experiments.presets import Sections, merged
 from h2hgcn.training.race import Candidate, race
 
 # Splits of these graphs are seen by nothing else.

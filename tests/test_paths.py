@@ -10,9 +10,8 @@ from runs import small_data
 
 import h2hgcn
 from h2hgcn.datasets.loading import load_graph
-from h2hgcn.experiments.reproduce import runs_of
+from h2hgcn.experiments.reproduce import paper_table, runs_of
 from h2hgcn.experiments.results_page import results_page
-from h2hgcn.experiments.tables import paper_table
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import TrainingSettings, build_optimizer

@@ -244,6 +244,7 @@ def test_files_hold_for_the_model_that_they_name(tmp_path):
     ("first", "second", "message"),
     [
         ("[data]\ndataset = 'cora'", "[data]\ndataset = 'pubmed'", "one.toml is about the graph cora, another file"),
+        ("[data]\ngraphs = 'a'", "[data]\ngraphs = 'b'", "one.toml is about the graph a, another file about b;"),
         ("[task]\nname = 'nc'", "[task]\nname = 'lp'", "task.name is nc in .*one.toml and lp in .*--task"),
         ("[task]\nprotocol = 'clean'", "[task]\nprotocol = 'legacy'", "task.protocol is clean in .*--protocol"),
     ],

@@ -6,7 +6,8 @@ import pytest
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments import config, read_experiment
-from h2hgcn.experiments.config import absolute_paths, merged, sections_of
+from h2hgcn.experiments.config import absolute_paths, sections_of
+from h2hgcn.experiments.presets import merged
 from h2hgcn.models import ENCODERS, H2HGCN
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import TrainingSettings

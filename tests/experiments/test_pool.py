@@ -8,7 +8,7 @@ from h2hgcn.experiments.runner import Cell, CellPool
 
 
 def test_a_pool_ends_its_own_processes_alone():
-    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))  # a pool may start slowly
     other.start()
     pool = CellPool(1)
     submitted = pool._executor.submit(time.sleep, 60)

@@ -6,9 +6,8 @@ import pytest
 
 from h2hgcn.datasets import DATASETS
 from h2hgcn.experiments import read_experiment
-from h2hgcn.experiments.config import _read, find_preset
-from h2hgcn.experiments.reproduce import runs_of
-from h2hgcn.experiments.tables import TABLES, paper_table
+from h2hgcn.experiments.presets import find_preset, read_packaged
+from h2hgcn.experiments.reproduce import TABLES, paper_table, runs_of
 from h2hgcn.models import ENCODERS
 from h2hgcn.tasks import TASKS
 
@@ -18,7 +17,7 @@ METRICS = {"lp": {"auc"}, "nc": {"accuracy", "f1"}, "gc": {"accuracy", "macro_f1
 
 @pytest.mark.parametrize("dataset", FROZEN)
 def test_frozen_settings_are_found_run_and_say_how_they_were_chosen(dataset):
-    file = _read(f"dai2021/{dataset}.toml")
+    file = read_packaged(f"dai2021/{dataset}.toml")
     assert file.keys() <= {*TASKS, "clean"}
     by_variant = {None: file, "clean": file.get("clean", {})}
     tables = [
@@ -48,7 +47,7 @@ def test_frozen_settings_are_found_run_and_say_how_they_were_chosen(dataset):
 def test_defaults_suit_every_model_of_a_task(task):
     """A model without a section of its own has the settings of ``[all]``."""
     models = {name for name, encoder in ENCODERS.items() if task in encoder.tasks}
-    assert _read(f"defaults/{task}.toml").keys() - {"all", "race"} <= models
+    assert read_packaged(f"defaults/{task}.toml").keys() - {"all", "race"} <= models
     data = {"dataset": "dd"} if task == "gc" else {"edges": "e.csv"}
     for model in models:
         preset = find_preset(None, task, model)
@@ -97,7 +96,7 @@ def test_no_number_of_a_table_rests_on_the_defaults_for_any_graph(name):
     for protocol in table.protocols:
         for run in runs_of(table, protocol, 1, (), [row.name for row in table.rows]):
             if not run.fold:
-                assert read_experiment(run.flags).preset.startswith("dai2021/"), run.name
+                assert read_experiment(run.flags).preset.startswith("dai2021/"), run
 
 
 def test_frozen_settings_are_of_named_datasets():

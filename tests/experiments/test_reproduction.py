@@ -5,10 +5,17 @@ from pathlib import Path
 import pytest
 
 from h2hgcn.errors import DataError
-from h2hgcn.experiments.reproduce import record_of, runs_of, still_unfinished, table_scores, unfinished
+from h2hgcn.experiments.reproduce import (
+    TABLES,
+    paper_table,
+    record_of,
+    runs_of,
+    still_unfinished,
+    table_scores,
+    unfinished,
+)
 from h2hgcn.experiments.results_page import budget, results_page, shown, table_lines, words_of
 from h2hgcn.experiments.runner import Outcome, Records
-from h2hgcn.experiments.tables import TABLES, paper_table
 from h2hgcn.models import ENCODERS
 from h2hgcn.tasks import TASKS
 

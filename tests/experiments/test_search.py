@@ -13,7 +13,8 @@ from torch_geometric.utils import to_undirected
 from h2hgcn.datasets import load_graph
 from h2hgcn.errors import DataError
 from h2hgcn.experiments import search as search_module
-from h2hgcn.experiments.config import candidates_for, read_experiment
+from h2hgcn.experiments.config import read_experiment
+from h2hgcn.experiments.presets import candidates_for
 from h2hgcn.experiments.search import SearchStopped, choose_settings, connected_part
 from h2hgcn.experiments.train import run_experiment
 from h2hgcn.models import ENCODERS

@@ -3,8 +3,7 @@ from optuna.distributions import CategoricalDistribution, IntDistribution
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.config import read_experiment
-from h2hgcn.experiments.spaces import search_space
-from h2hgcn.experiments.tune import Tuning, check_space, without_idle
+from h2hgcn.experiments.tune import Tuning, check_space, search_space, without_idle
 from h2hgcn.models import ENCODERS
 
 

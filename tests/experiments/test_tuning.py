@@ -4,7 +4,8 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from h2hgcn.errors import DataError, PlaceError
-from h2hgcn.experiments.config import merged, read_experiment
+from h2hgcn.experiments.config import read_experiment
+from h2hgcn.experiments.presets import merged
 from h2hgcn.experiments.runner import Outcome
 from h2hgcn.experiments.tune import Tuning, open_study, write_settings
 from h2hgcn.training.folder import BusyFolderError

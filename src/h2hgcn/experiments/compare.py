@@ -11,18 +11,8 @@ import numpy as np
 from scipy import stats
 
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.experiments.config import (
-    SPLIT,
-    Experiment,
-    Layer,
-    Sections,
-    check_models,
-    files_for,
-    merged,
-    open_graph,
-    read_experiment,
-    shared_settings,
-)
+from h2hgcn.experiments.config import COMMAND_LINE, SPLIT, Experiment, Layer, choose_graph, open_graph, read_experiment
+from h2hgcn.experiments.presets import Sections, merged
 from h2hgcn.experiments.runner import Cell, Outcome
 
 # The share of comparisons of equal models that may be called a difference, over all comparisons of a table.
@@ -92,19 +82,51 @@ class Comparison:
         return "fold" if self.first.task.of_collections else "split"
 
 
+def _model_of(file: Layer) -> str | None:
+    name = file.sections.get("model", {}).get("name")
+    return None if name is None else str(name)
+
+
+def _shared(flags: Sections, files: Sequence[Layer]) -> Sections:
+    """Flags, and the graph, the task and the split where only files name them; these must agree."""
+    said = Layer(COMMAND_LINE, flags)
+    graph = choose_graph([*files, said])
+    for file in files:
+        if {"dataset", "edges", "graphs"} & file.sections.get("data", {}).keys():
+            other = choose_graph([file, said])
+            if other.options != graph.options:
+                raise DataError(
+                    f"{file.origin} is about the graph {other.name}, another file about {graph.name}; models are "
+                    "compared on one graph: say which, with --dataset, --edges or --graphs"
+                )
+    task = {}
+    for name in ("name", *SPLIT):
+        given = [file for file in files if name in file.sections.get("task", {})]
+        if given and name not in flags.get("task", {}):
+            task[name] = value = given[0].sections["task"][name]
+            for file in given:
+                if (other := file.sections["task"][name]) != value:
+                    flag = {"name": "--task", "protocol": "--protocol"}.get(name, f"--set task.{name}=...")
+                    raise DataError(
+                        f"task.{name} is {value} in {given[0].origin} and {other} in {file.origin}; models are "
+                        f"compared on one split: say which, with {flag}"
+                    )
+    known = {} if graph.fingerprint is None else {"fingerprint": graph.fingerprint}
+    return merged({"data": {**graph.options, **known}, "task": task}, flags)
+
+
 def default_models(flags: Sections, files: Sequence[Layer] = (), root: Path | None = None) -> list[str]:
     """The models to compare on the graph that flags and files name, if nobody says which: the usual ones, and those
     that files have settings for.
     """
-    first = read_experiment(merged(shared_settings(flags, files), flags))
+    first = read_experiment(_shared(flags, files))
     first.check_held_out()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # said when the comparison opens the graph
         data = open_graph(first.graph, root)
     usual: Sequence[str] = _WITHOUT_FEATURES if getattr(data, "structural", False) else _WITH_FEATURES
     usual = _OF_COLLECTIONS if first.task.of_collections else usual
-    named = [file.sections.get("model", {}).get("name") for file in files]
-    return list(dict.fromkeys([*usual, *(str(name) for name in named if name is not None)]))
+    return list(dict.fromkeys([*usual, *(name for file in files if (name := _model_of(file)) is not None)]))
 
 
 def plan(
@@ -122,9 +144,12 @@ def plan(
         raise DataError(f"--seeds {num_seeds}: at least one is needed; with three or more one sees their noise")
     if len(set(models)) < len(models) or not models:
         raise DataError(f"--models {','.join(models)}: name each model once, such as h2h-gcn,gcn,mlp")
-    check_models(files, models)
-    common = merged(shared_settings(flags, files), flags)
-    first = read_experiment(merged(common, {"model": {"name": models[0]}}), files_for(models[0], files))
+    for file in files:
+        if (name := _model_of(file)) not in (None, *models):
+            raise DataError(f"{file.origin} is for the model {name}, which is not among --models {','.join(models)}")
+    files_of = {model: tuple(file for file in files if _model_of(file) in (None, model)) for model in models}
+    common = _shared(flags, files)
+    first = read_experiment(merged(common, {"model": {"name": models[0]}}), files_of[models[0]])
     first.check_held_out()
     split = {name: getattr(first.task, name) for name in SPLIT if hasattr(first.task, name)}
     in_files = {name for layer in files for name in layer.sections.get("task", {})}
@@ -134,28 +159,14 @@ def plan(
     place = folder or Path("runs") / f"compare-{first.graph.name}-{first.task.name}"
     experiments: dict[str, Experiment] = {}
     cells: list[Cell] = []
-    for model in models:
-        own = files_for(model, files)
+    for model, own in files_of.items():
         for seed in seeds:
             task = {"name": first.task.name, **split, **splits[seed]}
             chosen = merged({"task": terms}, common, {"task": task, "model": {"name": model}, "seed": seed})
-            experiments.setdefault(model, read_experiment(chosen, own))
+            if model not in experiments:
+                experiments[model] = read_experiment(chosen, own)
             cells.append(Cell(chosen, place / f"{model}-seed{seed}", (model, seed), own, root, force))
     return Comparison(experiments, seeds, cells, vary_split)
-
-
-def check_varied(comparison: Comparison, data: Any) -> None:
-    """Raises if every seed is to have a split of its own, and the data have but one."""
-    if not comparison.vary_split or len(comparison.seeds) < 2:
-        return
-    cells = comparison.cells[:2]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # said when the task is bound
-        tests = [read_experiment(cell.flags, cell.files).task.bind(data).split.test for cell in cells]
-    if np.array_equal(*tests):
-        task, graph = comparison.first.task, comparison.first.graph
-        advice = "leave it out" if task.protocol == "clean" else "use --protocol clean with it"
-        raise DataError(f"--vary-split: {graph.name} has one {task.protocol} split for {task.name}; {advice}")
 
 
 def _varied_splits(task: Any, seeds: Sequence[int]) -> dict[int, Sections]:
@@ -167,8 +178,17 @@ def _varied_splits(task: Any, seeds: Sequence[int]) -> dict[int, Sections]:
     return {seed: {"fold": (task.fold + k) % task.num_folds} for k, seed in enumerate(seeds)}
 
 
-# What always says the most frequent class, among the scores that need no learning.
-_MAJORITY = "majority class"
+def check_varied(comparison: Comparison, data: Any) -> None:
+    """Raises if every seed is to have a split of its own, and the data have but one."""
+    if not comparison.vary_split or len(comparison.seeds) < 2:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # said when the task is bound
+        tests = [read_experiment(cell.flags, cell.files).task.bind(data).split.test for cell in comparison.cells[:2]]
+    if np.array_equal(*tests):
+        task, graph = comparison.first.task, comparison.first.graph
+        advice = "leave it out" if task.protocol == "clean" else "use --protocol clean with it"
+        raise DataError(f"--vary-split: {graph.name} has one {task.protocol} split for {task.name}; {advice}")
 
 
 @dataclass(frozen=True)
@@ -197,11 +217,12 @@ class Row:
 
     @property
     def mean(self) -> float | None:
-        return _mean(self.test)
+        return fmean(self.scores.values()) if self.scores else None
 
     @property
     def val_mean(self) -> float | None:
-        return _mean(self.val)
+        known = [score for score in self.val.values() if score is not None]
+        return fmean(known) if known else None
 
     @property
     def deviation(self) -> float | None:
@@ -229,8 +250,15 @@ class ComparisonTable:
 def tabulate(comparison: Comparison, outcomes: Mapping[tuple[str, int], Outcome], metric: str) -> ComparisonTable:
     """The table of all outcomes by the metric that selects."""
     trivial = mean_by_name(outcome.result.get("trivial") or {} for outcome in outcomes.values())
-    rows = [_row(model, comparison.seeds, outcomes) for model in comparison.experiments]
-    rows = [replace(row, learnt=_has_learnt(row, metric, trivial.get(_MAJORITY))) for row in rows]
+    rows = []
+    for model in comparison.experiments:
+        own = {seed: outcomes[model, seed] for seed in comparison.seeds if (model, seed) in outcomes}
+        over = {seed: outcome for seed, outcome in own.items() if outcome.status in ("finished", "diverged")}
+        results = [outcome.result for outcome in over.values() if outcome.status == "finished"]
+        test, val = ({seed: outcome.score(part) for seed, outcome in over.items()} for part in ("test", "val"))
+        parameters = results[0]["parameters"] if results else None
+        row = Row(model, test, val, parameters, fmean(each["seconds"] for each in results) if results else None)
+        rows.append(replace(row, learnt=_has_learnt(row, metric, trivial.get("majority class"))))
     rows.sort(key=lambda row: (row.mean is not None, row.learnt, row.mean or 0.0), reverse=True)
     table = ComparisonTable(metric, tuple(rows), trivial, LEVEL / max(len(rows) - 1, 1))
     if table.best is None:
@@ -240,19 +268,6 @@ def tabulate(comparison: Comparison, outcomes: Mapping[tuple[str, int], Outcome]
     return replace(table, rows=(best, *compared))
 
 
-def _row(model: str, seeds: Sequence[int], outcomes: Mapping[tuple[str, int], Outcome]) -> Row:
-    own = {seed: outcomes[model, seed] for seed in seeds if (model, seed) in outcomes}
-    over = {seed: outcome for seed, outcome in own.items() if outcome.status in ("finished", "diverged")}
-    results = [outcome.result for outcome in over.values() if outcome.status == "finished"]
-    return Row(
-        model,
-        {seed: outcome.score("test") for seed, outcome in over.items()},
-        {seed: outcome.score("val") for seed, outcome in over.items()},
-        results[0]["parameters"] if results else None,
-        fmean(result["seconds"] for result in results) if results else None,
-    )
-
-
 def _has_learnt(row: Row, metric: str, majority: float | None) -> bool:
     """Whether links are ranked better than by lot, or classes told better than by always saying the same."""
     if row.mean is None or row.val_mean is None:
@@ -260,8 +275,3 @@ def _has_learnt(row: Row, metric: str, majority: float | None) -> bool:
     if metric == "auc":
         return min(row.val_mean, row.mean) > 0.5
     return majority is None or row.mean > majority
-
-
-def _mean(scores: Mapping[int, float | None]) -> float | None:
-    known = [score for score in scores.values() if score is not None]
-    return fmean(known) if known else None

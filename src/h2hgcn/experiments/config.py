@@ -7,10 +7,9 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from torch import nn
 
@@ -21,6 +20,7 @@ from h2hgcn.datasets.on_disk import fingerprint, is_converted, is_graph
 from h2hgcn.datasets.splits import brings_split, check_seed
 from h2hgcn.datasets.table_files import TextFormat
 from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.experiments.presets import Chosen, Sections, candidates_for, find_preset, merged
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.encoder import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, default_options, option_types, suggestion
@@ -28,18 +28,17 @@ from h2hgcn.tasks import TASKS
 from h2hgcn.training import TrainingSettings
 from h2hgcn.training.building import DEFAULT_DIM, encoder_factory
 
-Sections = dict[str, Any]
-
 SECTIONS = ("data", "task", "model", "training")
 COMMAND_LINE = "command line"
+DEFAULT_DATASET, DEFAULT_MODEL = "disease", "h2h-gcn"
 # What a run's own config.toml holds beside its settings.
 _RECORDS = ("format", "facts", "versions", "search", "final")
-_PATHS = ("edges", "graphs", "features", "labels")
+# Options of the task that decide on the split.
+SPLIT = ("protocol", "val", "test", "split_seed", "num_folds", "fold")
 
 
-@dataclass(frozen=True)
-class Layer:
-    """Settings, and where they were said, which errors name."""
+class Layer(NamedTuple):
+    """Settings by section, and where they were given, which errors name."""
 
     origin: str
     sections: Sections
@@ -63,7 +62,7 @@ def read_layer(path: Path) -> Layer:
 
 
 def read_toml(path: Path) -> Sections:
-    """What a file of settings holds."""
+    """The contents of a user's TOML file."""
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
@@ -72,18 +71,6 @@ def read_toml(path: Path) -> Sections:
         raise DataError(f"{path} is a folder; name a TOML file, such as {path / 'config.toml'}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not TOML: {error}") from None
-
-
-def setting(name: str, value: Any, given: str) -> Sections:
-    """An option that is named ``section.option``; ``given`` is how errors quote it."""
-    section, dot, option = (part.strip() for part in name.partition("."))
-    if not (dot and option):
-        raise DataError(f"{given}: write it as section.option=value, such as model.dropout=0.5")
-    if section == "data":
-        raise DataError(f"{given}: use the flags --dataset, --edges and so on, or the arguments of train()")
-    if section not in SECTIONS:
-        raise DataError(f"{given}: there is no section {section!r}; {suggestion(section, SECTIONS[1:])}")
-    return {section: {option: value}}
 
 
 # Where the flags of ``h2hgcn train``, which are the keywords of ``h2hgcn.train``, belong in a configuration.
@@ -103,20 +90,25 @@ def sections_of(
     **flags: Any,
 ) -> Sections:
     """Flags as the sections of a configuration; those that are None were not given. ``settings`` win over them."""
-    sections: Sections = {"data": absolute_paths(graph, Path()), "task": {}, "model": {}, "training": {}}
-    for name, value in flags.items():
-        if value is not None:
-            section, _, option = _FLAGS[name].partition(".")
-            sections[section][option] = value
+    given = [("", _FLAGS[name], value) for name, value in flags.items() if value is not None]
     if isinstance(settings, Mapping):
-        others = [setting(name, value, f"settings {name}={value}") for name, value in settings.items()]
+        given += [(f"settings {name}={value}", name, value) for name, value in settings.items()]
     else:
-        parts = ((text, *text.partition("=")) for text in settings or ())
-        others = [
-            setting(name if equals else "", value.strip(), f"--set {text}") for text, name, equals, value in parts
-        ]
-    own = {name: value for name, value in (("seed", seed), ("search", search)) if value is not None}
-    return merged(sections, own, *others)
+        for text in settings or ():
+            name, equals, value = text.partition("=")
+            given.append((f"--set {text}", name if equals else "", value.strip()))
+    sections: Sections = {"data": absolute_paths(graph, Path()), "task": {}, "model": {}, "training": {}}
+    for origin, name, value in given:
+        section, _, option = (part.strip() for part in name.partition("."))
+        if not option:
+            raise DataError(f"{origin}: write it as section.option=value, such as model.dropout=0.5")
+        if section == "data":
+            raise DataError(f"{origin}: use the flags --dataset, --edges and so on, or the arguments of train()")
+        if section not in SECTIONS:
+            raise DataError(f"{origin}: there is no section {section!r}; {suggestion(section, SECTIONS[1:])}")
+        sections[section][option] = value
+    others = {"seed": seed, "search": search}
+    return sections | {name: value for name, value in others.items() if value is not None}
 
 
 def place_of(data: str | PathLike[str]) -> Sections:
@@ -131,113 +123,27 @@ def place_of(data: str | PathLike[str]) -> Sections:
     raise DataError(f"{data!r} is neither a file nor a named dataset; {suggestion(data.lower(), DATASETS)}")
 
 
-def merged(*layers: Mapping[str, Any]) -> Sections:
-    """Sections in which later layers win, option by option."""
-    result: Sections = {}
-    for layer in layers:
-        for name, value in layer.items():
-            result[name] = {**result.get(name, {}), **value} if isinstance(value, Mapping) else value
-    return result
-
-
 def absolute_paths(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Files as they are found from ``folder``, since a run may be resumed from elsewhere.
+    """Absolute paths of the files of ``folder``, since a run may be resumed from elsewhere.
 
-    What is no file there may be the name of a node attribute, unless it stands for edges or graphs.
+    What is no file may be the name of a node attribute, unless it stands for edges or graphs.
     """
-
-    def absolute(name: str, value: Any) -> Any:
-        if name not in _PATHS or not isinstance(value, str) or not value:
-            return value
-        path = folder / value
-        if path.is_file() or (name == "graphs" and path.is_dir()):
-            return str(path.resolve())
-        return str(path) if name in ("edges", "graphs") else value
-
-    return {name: absolute(name, value) for name, value in data.items()}
-
-
-_SECTIONS = ("task", "model", "training")
+    absolute = dict(data)
+    for name in ("edges", "graphs", "features", "labels"):
+        value = data.get(name)
+        if isinstance(value, str) and value:
+            path = folder / value
+            if path.is_file() or (name == "graphs" and path.is_dir()):
+                absolute[name] = str(path.resolve())
+            elif name in ("edges", "graphs"):
+                absolute[name] = str(path)
+    return absolute
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """How settings were chosen: one search, scored on validation data.
-
-    Args:
-        by: ``"tune"`` (trials of ``h2hgcn tune``), ``"random"`` (random settings), ``"hand"`` (settings that a person
-            picked), or ``"copied"`` (no search: the settings of ``source``).
-        trials: How many settings were tried; 0 if it is not recorded.
-        seeds: Runs of each, whose mean counted.
-        metric: The validation metric.
-        source: What the settings were copied from.
-        note: What the other fields leave out.
-    """
-
-    by: Literal["tune", "random", "hand", "copied"]
-    trials: int = 0
-    seeds: int = 0
-    metric: str = ""
-    source: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Preset:
-    """Settings by section, the file and the table they come from, and the searches that led to them, in their order."""
-
-    name: str
-    settings: Sections
-    chosen: tuple[Chosen, ...] = ()
-
-    @property
-    def frozen(self) -> bool:
-        """Whether these are the settings behind a published number."""
-        return self.name.startswith("dai2021/")
-
-
-def find_preset(dataset: str | None, task: str, model: str, variant: str | None = None) -> Preset:
-    """The settings frozen for a dataset, for the protocol ``variant`` if there are any; else the defaults."""
-    place = f"dai2021/{dataset}.toml"
-    frozen = {} if dataset is None else _read(place)
-    for prefix, tables in ((f"{variant}.", frozen.get(str(variant), {})), ("", frozen)):
-        if model in tables.get(task, {}):
-            return _preset(f"{place}:{prefix}{task}.{model}", tables[task][model])
-    place = f"defaults/{task}.toml"
-    defaults = _read(place)
-    return _preset(f"{place}:{model}", merged(defaults["all"], defaults.get(model, {})))
-
-
-def candidates_for(task: str, model: str) -> dict[str, Sections]:
-    """The settings among which a search chooses, by name, each on top of the defaults of a task and a model."""
-    defaults = _read(f"defaults/{task}.toml")
-    base = _preset("", merged(defaults["all"], defaults.get(model, {}))).settings
-    return {entry["name"]: merged(base, _preset("", entry).settings) for entry in defaults.get("race", ())}
-
-
-def chosen_from(chosen: Any) -> tuple[Chosen, ...]:
-    """What ``chosen`` says in a file: one table, or a list of them."""
-    return tuple(Chosen(**search) for search in (chosen if isinstance(chosen, list) else [chosen]))
-
-
-def _preset(name: str, table: dict[str, Any]) -> Preset:
-    settings = {section: table[section] for section in _SECTIONS if section in table}
-    return Preset(name, settings, chosen_from(table.get("chosen", [])))
-
-
-@cache
-def _read(place: str) -> dict[str, Any]:
-    file = files(__package__) / place
-    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-
-
-DEFAULT_DATASET = "disease"
-
-_OPTIONS: dict[str, Any] = {
+_GRAPH_OPTIONS: dict[str, Any] = {
     "dataset": str, "edges": str, "graphs": str, "features": str, "labels": str, "weights": str, "directed": bool,
     "source": str, "target": str, "header": bool, "delimiter": str, "comment": str, "unlinked": str,
-    "without_feature": int,
-    "fingerprint": str, "memory": bool,
+    "without_feature": int, "fingerprint": str, "memory": bool,
 }  # fmt: skip
 _GRAPH_RECORDS = ("fingerprint", "memory")
 # What names the data; a layer that has one of these replaces the whole section.
@@ -280,157 +186,74 @@ class GraphChoice:
         tasks = tasks if "gc" in tasks else (*tasks, "embed")
         return tuple(sorted(tasks, key=lambda task: task != "lp"))
 
-    def with_direction(self) -> "GraphChoice":
-        """The same graph, whose edges have a direction unless it was said that they have none."""
-        return (
-            self
-            if self.dataset or self.loaded is not None
-            else replace(self, options={"directed": True, **self.options})
-        )
-
     def protocol(self, task: str) -> str | None:
         """The split that goes with the graph, if it is not the task's own default: the published one of a named
         dataset, or one of nodes that a graph of your own brings along.
         """
         if self.dataset is not None:
             return DATASETS[self.dataset].protocols.get(task)
-        return "given" if task == "nc" and self._brings_split() else None
-
-    def _brings_split(self) -> bool:
+        if task != "nc":
+            return None
         if self.loaded is not None:
-            return brings_split(self.loaded)
+            return "given" if brings_split(self.loaded) else None
         text = TextFormat(None, self.options.get("delimiter"), self.options.get("comment"))
-        return has_split(self.options.get("edges"), self.options.get("labels"), text)
+        return "given" if has_split(self.options.get("edges"), self.options.get("labels"), text) else None
 
 
 def open_graph(choice: GraphChoice, root: Path | None = None) -> Any:
     """The graph or collection; a warning says if it is not what the configuration was written for."""
     if choice.loaded is not None:
         return choice.loaded
-    options = {name: value for name, value in choice.options.items() if name != "without_feature"}
+    options = dict(choice.options)
+    left_out = options.pop("without_feature", None)
     if choice.dataset is not None:
         data = load_dataset(choice.dataset, root)
     else:
         data = load_graphs_by_text(**options) if "graphs" in options else load_graph_by_text(**options)
-    if "without_feature" in choice.options:
-        _leave_out(data, choice.options["without_feature"])
+    if left_out is not None:
+        width = data.x.shape[1]
+        if not 1 <= left_out <= width:
+            raise DataError(f"without_feature={left_out}: the features are numbered from 1 to {width}")
+        kept = [column for column in range(width) if column != left_out - 1]
+        data.x = data.x[:, kept]
+        if getattr(data, "feature_names", None) is not None:
+            data.feature_names = [data.feature_names[column] for column in kept]
     if choice.fingerprint not in (None, fingerprint(data)):
         note = f"{choice.name} is not what the configuration was written for: its data differ, and so will the result"
         warnings.warn(note, DataWarning, stacklevel=2)
     return data
 
 
-def _leave_out(data: Any, number: int) -> None:
-    """Drops one column of the features, counted from 1."""
-    width = data.x.shape[1]
-    if not 1 <= number <= width:
-        raise DataError(f"without_feature={number}: the features are numbered from 1 to {width}")
-    kept = [column for column in range(width) if column != number - 1]
-    data.x = data.x[:, kept]
-    if getattr(data, "feature_names", None) is not None:
-        data.feature_names = [data.feature_names[column] for column in kept]
-
-
 def choose_graph(layers: Sequence[Layer]) -> GraphChoice:
     """The graph of the last layer that names one, with what that and later layers say of it."""
     chosen: dict[str, Any] = {}
     for layer in layers:
-        given = layer.options("data", _OPTIONS)
+        origin, given = layer.origin, layer.options("data", _GRAPH_OPTIONS)
         places = [name for name in _PLACES if name in given]
         if len(places) > 1:
             named = " and ".join(f"the {name} {given[name]!r}" for name in places[:2])
-            raise DataError(f"{layer.origin}: {named} are both given; choose one")
+            raise DataError(f"{origin}: {named} are both given; choose one")
         if given.get("memory"):
             raise DataError(
-                f"{layer.origin}: the data of that run came from memory, not from files; run it again from Python"
+                f"{origin}: the data of that run came from memory, not from files; run it again from Python"
             )
         if "dataset" in given:
-            given["dataset"] = _known(given["dataset"], layer.origin)
+            name = given["dataset"].lower()
+            if name not in DATASETS:
+                raise DataError(f"{origin}: {given['dataset']!r} is not a named dataset; {suggestion(name, DATASETS)}")
+            given["dataset"] = name
         chosen = given if places else {**chosen, **given}
-        _check_own(chosen, layer.origin)
+        dash = "--" if origin == COMMAND_LINE else ""
+        if "graphs" in chosen and (useless := [f"{dash}{name}" for name in _ONE_GRAPH if name in chosen]):
+            raise DataError(f"{origin}: {', '.join(useless)}: only for one graph, not for {chosen['graphs']}")
+        others = [f"{dash}{name}" for name in chosen if name not in (*_PLACES, "without_feature", *_GRAPH_RECORDS)]
+        if others and "edges" not in chosen and "graphs" not in chosen:
+            named = f"{chosen['dataset']} is a named dataset" if "dataset" in chosen else "name its edges, too"
+            raise DataError(f"{origin}: {', '.join(others)}: only for a graph of your own; {named}")
     chosen = chosen or {"dataset": DEFAULT_DATASET}
     options = {name: value for name, value in chosen.items() if name not in _GRAPH_RECORDS}
     return GraphChoice(options, chosen.get("fingerprint"))
 
-
-def _known(name: str, origin: str) -> str:
-    if name.lower() not in DATASETS:
-        raise DataError(f"{origin}: {name!r} is not a named dataset; {suggestion(name.lower(), DATASETS)}")
-    return name.lower()
-
-
-def _check_own(chosen: dict[str, Any], origin: str) -> None:
-    """Raises for options that the data have no use for: files and columns belong to a graph of your own."""
-    dash = "--" if origin == COMMAND_LINE else ""
-    if "graphs" in chosen and (useless := [f"{dash}{name}" for name in _ONE_GRAPH if name in chosen]):
-        raise DataError(f"{origin}: {', '.join(useless)}: only for one graph, not for {chosen['graphs']}")
-    others = [f"{dash}{name}" for name in chosen if name not in (*_PLACES, "without_feature", *_GRAPH_RECORDS)]
-    if others and "edges" not in chosen and "graphs" not in chosen:
-        named = f"{chosen['dataset']} is a named dataset" if "dataset" in chosen else "name its edges, too"
-        raise DataError(f"{origin}: {', '.join(others)}: only for a graph of your own; {named}")
-
-
-# What decides on the split.
-SPLIT = ("protocol", "val", "test", "split_seed", "num_folds", "fold")
-
-
-def check_models(files: Sequence[Layer], models: Sequence[str]) -> None:
-    """Raises if a file is about a model that is not compared."""
-    for file in files:
-        name = _model_of(file)
-        if name is not None and name not in models:
-            raise DataError(f"{file.origin} is for the model {name}, which is not among --models {','.join(models)}")
-
-
-def files_for(model: str, files: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The files that hold for a model: those that name it, and those that name none."""
-    return tuple(file for file in files if _model_of(file) in (None, model))
-
-
-def shared_settings(flags: Sections, files: Sequence[Layer]) -> Sections:
-    """The graph, the task and the split, as flags say it, or else files, which must agree."""
-    graph = _graph(flags, files)
-    task = {
-        name: _agreed(name, [file for file in files if name in file.sections.get("task", {})])
-        for name in ("name", *SPLIT)
-        if name not in flags.get("task", {})
-    }
-    return {"data": graph, "task": {name: value for name, value in task.items() if value is not None}}
-
-
-def _graph(flags: Sections, files: Sequence[Layer]) -> dict[str, Any]:
-    said = Layer(COMMAND_LINE, flags)
-    graph = choose_graph([*files, said])
-    for file in files:
-        if {"dataset", "edges"} & set(file.sections.get("data", {})):
-            other = choose_graph([file, said])
-            if other.options != graph.options:
-                raise DataError(
-                    f"{file.origin} is about the graph {other.name}, another file about {graph.name}; models are "
-                    "compared on one graph: say which, with --dataset or --edges"
-                )
-    return graph.options if graph.fingerprint is None else {**graph.options, "fingerprint": graph.fingerprint}
-
-
-def _agreed(name: str, files: Sequence[Layer]) -> Any:
-    """What files say of an option of the task; None if none does."""
-    values = [file.sections["task"][name] for file in files]
-    for file, value in zip(files, values, strict=True):
-        if value != values[0]:
-            flag = {"name": "--task", "protocol": "--protocol"}.get(name, f"--set task.{name}=...")
-            raise DataError(
-                f"task.{name} is {values[0]} in {files[0].origin} and {value} in {file.origin}; models are compared on "
-                f"one split: say which, with {flag}"
-            )
-    return values[0] if values else None
-
-
-def _model_of(file: Layer) -> str | None:
-    name = file.sections.get("model", {}).get("name")
-    return None if name is None else str(name)
-
-
-DEFAULT_MODEL = "h2h-gcn"
 
 # Settings of training that change how fast a run is, but not its result, beyond rounding.
 _WITHOUT_EFFECT = ("device", "threads", "workers", "checkpoint_seconds")
@@ -438,13 +261,7 @@ _WITHOUT_EFFECT = ("device", "threads", "workers", "checkpoint_seconds")
 # Options that were added after results had been recorded, each with the value that leaves everything as it was before.
 # A digest has no entry for an option that stands at this value, so those records stay valid.
 _NEUTRAL: dict[str, dict[str, Any]] = {
-    "task": {
-        "decoder": "auto",
-        "neighborhood_terms": False,
-        "feature_terms": False,
-        "calibrate": True,
-        "final": False,
-    },
+    "task": {"decoder": "auto", "neighborhood_terms": False, "feature_terms": False, "calibrate": True, "final": False},
     "model": {"node_vectors": False, "vector_dropout": 0.0, "use_features": True, "points": "ball"},
     "training": {"vector_lr": None, "vector_weight_decay": None, "stop_after": None},
 }
@@ -480,15 +297,15 @@ class Experiment:
         """What makes the encoder."""
         return encoder_factory({"name": self.model_name, **self.model_options})
 
-    def check_held_out(self) -> None:
-        """Raises for a task without validation data, by which settings and models are chosen and compared."""
-        if len(self.task.parts) < 2:
-            raise DataError(f"--task {self.task.name} holds nothing out to compare by; use h2hgcn train for each model")
+    @property
+    def name(self) -> str:
+        """A short name, for folders."""
+        return f"{self.graph.name}-{self.task.name}-{self.model_name}-seed{self.seed}"
 
-    def check_final(self) -> None:
-        """Raises for a task that has no final fit."""
-        if len(self.task.parts) < 2:
-            raise DataError(f"--final: --task {self.task.name} holds nothing out and learns everything; leave it out")
+    @property
+    def sections(self) -> dict[str, dict[str, Any]]:
+        """All options of the task and the training, and those of the model that were given."""
+        return {"task": asdict(self.task), "model": self.model_options, "training": asdict(self.settings)}
 
     @property
     def digest(self) -> str:
@@ -500,22 +317,39 @@ class Experiment:
         those that were added later and stand at their neutral value (``_NEUTRAL``). When you add an option that changes
         nothing at some value, list that value there.
         """
-        encoder = ENCODERS[self.model_name]
         types = known_options(self.task.name, self.model_name)["model"]
-        defaults = {name: value for name, value in default_options(encoder).items() if name in types}
-        sections = {
-            "task": asdict(self.task),
-            "model": checked_options(defaults | self.model_options, types, "[model]"),
-            "training": {name: value for name, value in asdict(self.settings).items() if name not in _WITHOUT_EFFECT},
-        }
-        covered = {section: _without_neutral(section, options) for section, options in sections.items()}
+        defaults = {k: value for k, value in default_options(ENCODERS[self.model_name]).items() if k in types}
+        sections = {**self.sections, "model": checked_options(defaults | self.model_options, types, "[model]")}
+        covered = {}
+        for section, options in sections.items():
+            neutral, without_effect = _NEUTRAL[section], _WITHOUT_EFFECT if section == "training" else ()
+            options = {name: value for name, value in options.items() if name not in without_effect}
+            covered[section] = {name: value for name, value in options.items() if neutral.get(name, ...) != value}
         parts = (self.graph.options, self.task.name, self.model_name, covered)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
-    @property
-    def name(self) -> str:
-        """A short name, for folders."""
-        return f"{self.graph.name}-{self.task.name}-{self.model_name}-seed{self.seed}"
+    def check_held_out(self) -> None:
+        """Raises for a task without validation data, by which settings and models are chosen and compared."""
+        if len(self.task.parts) < 2:
+            raise DataError(f"--task {self.task.name} holds nothing out to compare by; use h2hgcn train for each model")
+
+    def check_final(self) -> None:
+        """Raises for a task that has no final fit."""
+        if len(self.task.parts) < 2:
+            raise DataError(f"--final: --task {self.task.name} holds nothing out and learns everything; leave it out")
+
+
+# A table has thousands of experiments, each with the same few signatures.
+_types: Callable[..., dict[str, Any]] = cache(option_types)
+
+
+def known_options(task: str, model: str) -> dict[str, dict[str, Any]]:
+    """The options of a task, a model and the training, with their types."""
+    return {
+        "task": _types(TASKS[task]),
+        "model": _types(ENCODERS[model], (*PLACEMENT, *FACTS)),
+        "training": _types(TrainingSettings),
+    }
 
 
 def read_experiment(
@@ -529,134 +363,76 @@ def read_experiment(
     ``graph`` replaces the graph that these name; ``origin`` is what error messages call the flags.
     """
     files = [read_layer(config)] if isinstance(config, Path) else list(config or ())
-    said = [*files, Layer(origin, flags)]
-    graph = choose_graph(said) if graph is None else graph
-    task_name = _task_name(said, graph)
-    model_name = _model_name(said, task_name)
-    _check_owner(said, task_name)
-    usual = graph.protocol(task_name)
-    variant = _variant(said, usual or TASKS[task_name].protocol)
-    preset = find_preset(graph.dataset, task_name, model_name, variant)
+    given = [*files, Layer(origin, flags)]
+    graph = choose_graph(given) if graph is None else graph
+    task, model = _names(given, graph)
+    usual = graph.protocol(task)
+    variant = _variant(given, usual or TASKS[task].protocol)
+    preset = find_preset(graph.dataset, task, model, variant)
     published = preset.frozen and variant is None and (usual is not None or graph.dataset in _CLEAN_SETTINGS)
-    search = _search_mode(flags, task_name, published or bool(files))
-    defaults: Sections = {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}}
-    below = Layer("defaults", defaults)
+    search = _search_mode(flags.get("search", "none"), task, published or bool(files))
+    below = Layer("defaults", {"model": {"dim": DEFAULT_DIM}, "task": {} if usual is None else {"protocol": usual}})
+
+    def experiment(place: str, origin: str, settings: Sections) -> Experiment:
+        return _experiment(graph, task, model, [below, Layer(origin, settings), *given], place)
+
     candidates: dict[str, Experiment] = {}
-    for name, (place, settings) in _candidates(preset, task_name, model_name).items() if search != "none" else ():
-        one = _experiment(graph, task_name, model_name, [below, Layer(name, settings), *said], place)
-        if all(one.digest != other.digest for other in candidates.values()):
-            candidates[name] = one
-    layers = [below, Layer(preset.name, preset.settings), *said]
-    found = _experiment(graph, task_name, model_name, layers, preset.name)
+    if search != "none":
+        if preset.frozen:
+            candidates["published"] = experiment(preset.name, "published", preset.settings)
+        known = known_options(task, model)["model"]
+        for name, settings in candidates_for(task, model).items():
+            # candidates are for all models, which take the options that they have
+            own = {option: value for option, value in settings.get("model", {}).items() if option in known}
+            one = experiment(f"defaults/{task}.toml:{name}", name, {**settings, "model": own})
+            if all(one.digest != other.digest for other in candidates.values()):
+                candidates[name] = one
+    found = experiment(preset.name, preset.name, preset.settings)
     return replace(found, chosen=preset.chosen, search=search, candidates=candidates)
 
 
-def _experiment(
-    graph: GraphChoice, task_name: str, model_name: str, layers: Sequence[Layer], preset: str
-) -> Experiment:
-    """The experiment that these layers describe, of which later ones win."""
-    known = known_options(task_name, model_name)
-    options = {section: _options(layers, section, types) for section, types in known.items()}
+def _experiment(graph: GraphChoice, task_name: str, model: str, layers: Sequence[Layer], preset: str) -> Experiment:
+    """The experiment that these layers describe. Each is checked by itself, so that errors can say where they are."""
+    options, seed = {}, 0
+    for section, types in known_options(task_name, model).items():
+        known = types if section == "training" else {"name": str, **types}
+        options[section] = merged(*(layer.options(section, known) for layer in layers))
+        options[section].pop("name", None)
+    for layer in layers:
+        if "seed" in layer.sections:
+            seed = checked_options({"seed": layer.sections["seed"]}, {"seed": int}, f"{layer.origin}:")["seed"]
+            check_seed(seed)
     task = TASKS[task_name](**options["task"])
     if not task.parts:
         raise DataError("task.final holds nothing out to choose settings and epochs by; train with --final instead")
-    directed = graph.with_direction() if getattr(task, "closure", False) else graph
-    settings = TrainingSettings(**options["training"])
-    return Experiment(directed, task, model_name, options["model"], settings, _seed(layers), preset)
+    if getattr(task, "closure", False) and graph.dataset is None and graph.loaded is None:
+        graph = replace(graph, options={"directed": True, **graph.options})
+    return Experiment(graph, task, model, options["model"], TrainingSettings(**options["training"]), seed, preset)
 
 
-def _candidates(preset: Preset, task: str, model: str) -> dict[str, tuple[str, Sections]]:
-    """What a search chooses from: where settings come from, and the settings, by name."""
-    found = {"published": (preset.name, preset.settings)} if preset.frozen else {}
-    known = known_options(task, model)["model"]
-    for name, entry in candidates_for(task, model).items():
-        # candidates are for all models, which take the options that they have
-        own = {option: value for option, value in entry.get("model", {}).items() if option in known}
-        found[name] = (f"defaults/{task}.toml:{name}", {**entry, "model": own})
-    return found
-
-
-def known_options(task: str, model: str) -> dict[str, dict[str, Any]]:
-    """The options of a task, a model and the training, with their types."""
-    return {
-        "task": option_types(TASKS[task]),
-        "model": option_types(ENCODERS[model], (*PLACEMENT, *FACTS)),
-        "training": option_types(TrainingSettings),
-    }
-
-
-def _check_owner(layers: Sequence[Layer], task_name: str) -> None:
-    """Raises for an option that another task has, such as ``closure``."""
+def _names(layers: Sequence[Layer], graph: GraphChoice) -> tuple[str, str]:
+    """The task and the model, which fit the graph and each other."""
+    task = _last_name(layers, "task", TASKS, graph.tasks[0])
+    if task not in graph.tasks:
+        kind = "a collection of graphs" if "gc" in graph.tasks else "one graph"
+        choices = " or ".join(graph.tasks)
+        raise DataError(f"the task {task} does not fit {graph.name}, which is {kind}; choose {choices}")
+    model = _last_name(layers, "model", ENCODERS, getattr(TASKS[task], "default_model", DEFAULT_MODEL))
+    if task not in ENCODERS[model].tasks:
+        others = ", ".join(other for other, encoder in ENCODERS.items() if task in encoder.tasks)
+        raise DataError(f"the model {model} is for {', '.join(ENCODERS[model].tasks)}, not for {task}; use {others}")
     for layer in layers:
-        for name in layer.sections.get("task", {}).keys() - {"name", *option_types(TASKS[task_name])}:
-            owners = [other for other, task in TASKS.items() if name in option_types(task)]
+        for name in layer.sections.get("task", {}).keys() - {"name", *_types(TASKS[task])}:
+            owners = [other for other in TASKS if name in _types(TASKS[other])]
             if owners:
                 raise DataError(
-                    f"{layer.origin}: {name} is an option of the task {' or '.join(owners)}, not of {task_name}; "
+                    f"{layer.origin}: {name} is an option of the task {' or '.join(owners)}, not of {task}; "
                     f"add --task {owners[0]}, or leave it out"
                 )
+    return task, model
 
 
-def _search_mode(flags: Sections, task: str, settled: bool) -> SearchMode:
-    """``"auto"`` searches unless settings are given in a file, or are those behind a published number."""
-    given, held_out = flags.get("search", "none"), len(TASKS[task].parts) > 1
-    if given == "auto":
-        return "none" if settled or not held_out else "fast"
-    for known in get_args(SearchMode):
-        if given == known:
-            if known != "none" and not held_out:
-                raise DataError(f"search={known!r}: the task {task} holds nothing out that could choose; leave it out")
-            return known
-    raise DataError(f"search={given!r} is not known; use auto, {', '.join(get_args(SearchMode))}")
-
-
-def _without_neutral(section: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    neutral = _NEUTRAL[section]
-    return {name: value for name, value in options.items() if name not in neutral or value != neutral[name]}
-
-
-def _variant(layers: Sequence[Layer], usual: str) -> str | None:
-    """Which of a data set's presets: the one that is named, or that of a split which is not the usual one."""
-    for layer in reversed(layers):
-        if "preset" in layer.sections:
-            return str(layer.sections["preset"])
-        protocol = layer.sections.get("task", {}).get("protocol")
-        if protocol is not None:
-            return None if protocol == usual else str(protocol)
-    return None
-
-
-def _options(layers: Sequence[Layer], section: str, types: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a section, each layer checked by itself, so that errors can say where they were given."""
-    known = types if section == "training" else {"name": str, **types}
-    options = merged(*(layer.options(section, known) for layer in layers))
-    options.pop("name", None)
-    return options
-
-
-def _task_name(layers: Sequence[Layer], graph: GraphChoice) -> str:
-    name = _chosen_name(layers, "task", TASKS, graph.tasks[0])
-    if name not in graph.tasks:
-        raise DataError(
-            f"the task {name} does not fit {graph.name}, which is {_kind(graph)}; choose {' or '.join(graph.tasks)}"
-        )
-    return name
-
-
-def _kind(graph: GraphChoice) -> str:
-    return "a collection of graphs" if "gc" in graph.tasks else "one graph"
-
-
-def _model_name(layers: Sequence[Layer], task_name: str) -> str:
-    usual = getattr(TASKS[task_name], "default_model", DEFAULT_MODEL)
-    name = _chosen_name(layers, "model", ENCODERS, usual)
-    if task_name not in ENCODERS[name].tasks:
-        others = ", ".join(other for other, encoder in ENCODERS.items() if task_name in encoder.tasks)
-        raise DataError(f"the model {name} is for {', '.join(ENCODERS[name].tasks)}, not for {task_name}; use {others}")
-    return name
-
-
-def _chosen_name(layers: Sequence[Layer], section: str, known: Mapping[str, Any], default: str) -> str:
+def _last_name(layers: Sequence[Layer], section: str, known: Mapping[str, Any], default: str) -> str:
     for layer in reversed(layers):
         given = layer.sections.get(section, {})
         if given.get("own"):
@@ -672,10 +448,25 @@ def _chosen_name(layers: Sequence[Layer], section: str, known: Mapping[str, Any]
     return default
 
 
-def _seed(layers: Sequence[Layer]) -> int:
-    seed = 0
-    for layer in layers:
-        given = {name: value for name, value in layer.sections.items() if name == "seed"}
-        seed = checked_options(given, {"seed": int}, f"{layer.origin}:").get("seed", seed)
-        check_seed(seed)
-    return seed
+def _variant(layers: Sequence[Layer], usual: str) -> str | None:
+    """Which of a data set's presets: the one that is named, or that of a split which is not the usual one."""
+    for layer in reversed(layers):
+        if "preset" in layer.sections:
+            return str(layer.sections["preset"])
+        protocol = layer.sections.get("task", {}).get("protocol")
+        if protocol is not None:
+            return None if protocol == usual else str(protocol)
+    return None
+
+
+def _search_mode(given: Any, task: str, settled: bool) -> SearchMode:
+    """``"auto"`` searches unless settings are given in a file, or are those behind a published number."""
+    held_out = len(TASKS[task].parts) > 1
+    if given == "auto":
+        return "none" if settled or not held_out else "fast"
+    if given not in get_args(SearchMode):
+        raise DataError(f"search={given!r} is not known; use auto, {', '.join(get_args(SearchMode))}")
+    if given != "none" and not held_out:
+        raise DataError(f"search={given!r}: the task {task} holds nothing out that could choose; leave it out")
+    mode: SearchMode = given
+    return mode

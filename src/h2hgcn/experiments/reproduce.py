@@ -1,9 +1,9 @@
-"""Runs of the paper's tables: which there are, which are done, and what they say."""
+"""The paper's tables as data, their runs, which of these are done, and what they say."""
 
 import math
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,65 +12,175 @@ from typing import Any
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.compare import mean_by_name
-from h2hgcn.experiments.config import Sections, merged, read_experiment
+from h2hgcn.experiments.config import read_experiment
+from h2hgcn.experiments.presets import Chosen, Sections, chosen_from, find_preset, merged, read_packaged
 from h2hgcn.experiments.runner import Cell, Outcome, Record, Records, code_fingerprint
-from h2hgcn.experiments.tables import Column, PaperTable, Row
 from h2hgcn.options import suggestion
 
-_NEEDED: dict[str, Any] = {
-    "hash": str, "seed": int, "column": str, "protocol": str, "fold": int | None, "status": str,
-}  # fmt: skip
-
-# Nobody runs as many, and all seeds up to the largest are looked for.
-_MOST_SEEDS = 10_000
+TABLES = ("table1", "table2", "table3", "table4", "ablations")
 
 
-def usable(records: Iterable[Record]) -> list[Record]:
-    """Lines that lack something are left out, and of two processes that carried out the same run the first counts."""
-    first: dict[tuple[str, int], Record] = {}
-    for record in records:
-        if _is_whole(record):
-            first.setdefault((record["hash"], record["seed"]), record)
-    return list(first.values())
+@dataclass(frozen=True)
+class Column:
+    """A graph and a task. ``protocols`` are the splits that stand for the paper's (legacy) and a clean protocol.
+
+    ``tried`` is a remark on what was tried to reach the paper's number. With ``other_task`` the data are not those of
+    the paper.
+    """
+
+    id: str
+    title: str
+    metric: str
+    protocols: Mapping[str, str]
+    settings: Sections
+    folds: int = 0
+    highest: float | None = None
+    note: str = ""
+    tried: str = ""
+    other_task: bool = False
 
 
-def unusable_lines(records: Records) -> list[int]:
-    """The numbers of the lines that are no records, or lack something."""
-    return [number for number, record in records.numbered() if record is None or not _is_whole(record)]
+@dataclass(frozen=True)
+class Row:
+    """A model, and what the paper (or ``source``) reports of it in each column, in per cent.
+
+    ``settings`` make it a variant of the model, which needs an ``id`` of its own; ``columns`` and ``protocols`` are
+    those that it is for, all if there are none. ``by_column`` has the settings of single columns, where the model was
+    tuned for each, and ``chosen`` how they were chosen. ``choices`` has other settings for columns with folds: each
+    fold chooses one of them, or those without, on its own validation part.
+    """
+
+    model: str
+    title: str
+    id: str = ""
+    settings: Sections = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ()
+    by_column: Mapping[str, Sections] = field(default_factory=dict)
+    chosen: tuple[Chosen, ...] = ()
+    choices: Mapping[str, Sequence[Sections]] = field(default_factory=dict)
+    paper: Mapping[str, float] = field(default_factory=dict)
+    source: str = "Dai et al. 2021"
+
+    @property
+    def name(self) -> str:
+        return self.id or self.model
+
+    def settings_for(self, column: Column) -> list[Sections]:
+        """The settings that a run may have, all but one of which are ``choices``."""
+        own = merged(self.settings, self.by_column.get(column.id, {}))
+        return [own, *(merged(own, choice) for choice in self.choices.get(column.id, ()))]
+
+    def chosen_for(self, column: Column, protocol: str) -> tuple[Chosen, ...]:
+        """How the settings of a cell were chosen; nothing for a variant of a model, which has those of the model."""
+        if self.settings:
+            return ()
+        if column.id in self.by_column:
+            return self.chosen
+        data, task = column.settings["data"], column.settings["task"]
+        return find_preset(data["dataset"], task["name"], self.model, protocol).chosen
+
+    def has(self, column: Column) -> bool:
+        return not self.columns or column.id in self.columns
+
+    def is_for(self, protocol: str) -> bool:
+        return not self.protocols or protocol in self.protocols
 
 
-def _is_whole(record: Record) -> bool:
-    if not all(name in record and isinstance(record[name], kind) for name, kind in _NEEDED.items()):
-        return False
-    if not 0 <= record["seed"] < _MOST_SEEDS:
-        return False
-    return record["status"] != "finished" or _has_results(record)
+@dataclass(frozen=True)
+class PaperTable:
+    """Rows and columns; ``notes`` are what a reader has to know before comparing its rows, for each protocol."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """The protocols that some column has."""
+        known = [name for column in self.columns for name in column.protocols]
+        return tuple(dict.fromkeys(known))
+
+    def column(self, name: str) -> Column:
+        return _named(name, {column.id: column for column in self.columns}, f"{self.name} has no column")
+
+    def row(self, name: str) -> Row:
+        return _named(name, {row.name: row for row in self.rows}, f"{self.name} has no row")
+
+    def part(self, columns: Sequence[str] = (), rows: Sequence[str] = ()) -> "PaperTable":
+        """The table with these columns and rows alone; all, if none are named. Rows that are named are for all
+        protocols.
+        """
+        chosen = tuple(self.column(name) for name in dict.fromkeys(columns)) or self.columns
+        named = tuple(replace(self.row(name), protocols=()) for name in dict.fromkeys(rows))
+        return replace(self, columns=chosen, rows=named or self.rows)
 
 
-def _has_results(record: Record) -> bool:
-    metrics, peak = record.get("metrics"), record.get("peak_megabytes")
-    return (
-        _is_number(record.get("seconds"))
-        and isinstance(metrics, dict)
-        and _holds_numbers(metrics.get("test"))
-        and _holds_numbers(metrics.get("val"))
-        and all(record.get("selection") in list(metrics[part]) for part in ("val", "test"))
-        and (record.get("trivial") is None or _holds_numbers(record["trivial"]))
-        and (peak is None or _is_number(peak))
+def paper_table(name: str) -> PaperTable:
+    """A table by its name."""
+    if name not in TABLES:
+        raise DataError(f"there is no {name!r}; there are: {', '.join(TABLES)}")
+    table = read_packaged(f"tables/{name}.toml")
+    return PaperTable(
+        name,
+        table["title"],
+        tuple(Column(**column) for column in table["columns"]),
+        tuple(Row(**{**row, "chosen": chosen_from(row.get("chosen", []))}) for row in table["rows"]),
+        table.get("notes", {}),
     )
 
 
-def _holds_numbers(named: Any) -> bool:
-    return isinstance(named, dict) and all(_is_number(value) for value in named.values())
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+def _named(name: str, known: Mapping[str, Any], problem: str) -> Any:
+    if name not in known:
+        raise DataError(f"{problem} {name!r}; {suggestion(name, known)}")
+    return known[name]
 
 
 PROTOCOLS = ("legacy", "clean")
 # The split of the published figures; clean runs count on from it, one for each seed.
 _SPLIT_SEED = 1234
+# Nobody runs as many, and all seeds up to the largest are looked for.
+_MOST_SEEDS = 10_000
+
+# The digest of a run's settings, and its seed.
+Key = tuple[str, int]
+
+
+def usable(records: Iterable[Record]) -> dict[Key, Record]:
+    """Records by settings and seed; of two processes that carried out the same run the first counts."""
+    first: dict[Key, Record] = {}
+    for record in records:
+        if _is_usable(record):
+            first.setdefault((record["hash"], record["seed"]), record)
+    return first
+
+
+def unusable_lines(records: Records) -> list[int]:
+    """The numbers of the lines that are no records, or lack something."""
+    return [number for number, record in records.numbered() if not _is_usable(record or {})]
+
+
+def _is_usable(record: Record) -> bool:
+    """Whether a record has everything that tables show, in the right types."""
+    try:
+        texts = [record[name] for name in ("hash", "column", "protocol", "status")]
+        counts = [number for number in (record["seed"], record["fold"]) if number is not None]
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(count, int) for count in counts):
+            return False
+        numbers: list[Any] = []
+        if record["status"] == "finished":
+            parts = [record["metrics"]["val"], record["metrics"]["test"]]
+            if not all(record["selection"] in part for part in parts):
+                return False
+            named = parts if record.get("trivial") is None else [*parts, record["trivial"]]
+            numbers = [record["seconds"], *(score for scores in named for score in scores.values())]
+            numbers += [] if record.get("peak_megabytes") is None else [record["peak_megabytes"]]
+        finite = all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
+        return finite and 0 <= record["seed"] < _MOST_SEEDS
+    except (KeyError, TypeError, AttributeError):
+        return False
 
 
 @dataclass(frozen=True)
@@ -91,23 +201,16 @@ class TableRun:
     choice: int = 0
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> Key:
         """What tells it from all other runs."""
         return self.digest, self.seed
 
-    @property
-    def name(self) -> str:
-        fold = "" if self.fold is None else f", fold {self.fold}"
-        choice = f", choice {self.choice}" if self.choice else ""
-        return f"{self.row.name} on {self.column.id}, {self.protocol}{fold}{choice}, seed {self.seed}"
+    def is_recorded(self, records: Records) -> bool:
+        return self.key in usable(records)
 
 
 def runs_of(
-    table: PaperTable,
-    protocol: str,
-    num_seeds: int,
-    columns: Sequence[str] = (),
-    models: Sequence[str] = (),
+    table: PaperTable, protocol: str, num_seeds: int, columns: Sequence[str] = (), models: Sequence[str] = ()
 ) -> list[TableRun]:
     """All runs that are asked for, seed by seed, so that what is there when time runs out is as even as can be."""
     if num_seeds < 1:
@@ -141,66 +244,47 @@ def _runs(table: str, row: Row, column: Column, protocol: str, seed: int) -> Ite
         elif protocol == "clean":
             split["split_seed"] = _SPLIT_SEED + seed
         own = {"task": split, "model": {"name": row.model}, "seed": seed, "preset": protocol}
-        below = merged(column.settings, own)
         for choice, settings in enumerate(row.settings_for(column)):
-            flags = merged(below, settings)
+            flags = merged(column.settings, own, settings)
             digest = read_experiment(flags).digest
             yield TableRun(table, row, column, protocol, seed, fold, flags, digest, choice)
 
 
 def unfinished(runs: Sequence[TableRun], records: Records) -> list[TableRun]:
     """The runs that no record has, each once."""
-    recorded = _recorded(records)
+    recorded = usable(records)
     return [run for key, run in {run.key: run for run in runs}.items() if key not in recorded]
-
-
-def _recorded(records: Records) -> set[tuple[str, int]]:
-    return {(record["hash"], record["seed"]) for record in usable(records)}
-
-
-def _is_recorded(records: Records, key: tuple[str, int]) -> bool:
-    return key in _recorded(records)
 
 
 def still_unfinished(runs: Sequence[TableRun], records: Records) -> Iterator[TableRun]:
     """One run after the other, but for those that another process has recorded by then."""
-    for run in runs:
-        yield from unfinished([run], records)
+    return (run for run in runs if not run.is_recorded(records))
 
 
 def cell_of(run: TableRun, records: Records, folder: Path, root: Path | None, wait_seconds: float = 0.0) -> Cell:
-    """What a process carries out, unless it is recorded while another one is at it; the folder keeps what is
-    unfinished.
-    """
+    """What a process carries out, unless it is recorded while another one is at it."""
     place = folder / f"{run.digest}-seed{run.seed}"
-    elsewhere = partial(_is_recorded, records, run.key)
+    elsewhere = partial(run.is_recorded, records)
     return Cell(run.flags, place, run, root=root, scratch=True, wait_seconds=wait_seconds, elsewhere=elsewhere)
 
 
 def record_of(run: TableRun, outcome: Outcome) -> Record:
     """What is written of a run that is over."""
-    result = outcome.result
     record: Record = {
         "table": run.table, "row": run.row.name, "column": run.column.id, "protocol": run.protocol, "seed": run.seed,
-        "fold": run.fold, "hash": run.digest, "status": outcome.status, "machine": _machine(),
+        "fold": run.fold, "hash": run.digest, "status": outcome.status,
+        "machine": f"{platform.system()} {platform.machine()}, one thread",
         "code": code_fingerprint(), "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "peak_megabytes": outcome.peak_megabytes,
     }  # fmt: skip
     if outcome.status == "diverged":
         return record | {"message": outcome.message}
-    config: dict[str, Any] = outcome.config
-    return record | {
-        **{name: result[name] for name in ("selection", "metrics", "trivial", "best_epoch", "epochs", "seconds")},
-        "parameters": result["parameters"],
-        **{name: config[name] for name in ("data", "task", "model", "training", "versions")},
-    }
+    results = ("selection", "metrics", "trivial", "best_epoch", "epochs", "seconds", "parameters")
+    settings = ("data", "task", "model", "training", "versions")
+    return record | {name: outcome.result[name] for name in results} | {name: outcome.config[name] for name in settings}
 
 
-def _machine() -> str:
-    return f"{platform.system()} {platform.machine()}, one thread"
-
-
-def chosen_records(runs: Sequence[TableRun], known: Mapping[tuple[str, int], Record]) -> list[Record]:
+def _chosen_records(runs: Sequence[TableRun], known: Mapping[Key, Record]) -> list[Record]:
     """The records of a cell that count: of each fold those of the settings whose mean over seeds is best.
 
     Runs of one cell are given. A seed counts when all settings were run with it, so that no fold chooses among fewer.
@@ -213,15 +297,11 @@ def chosen_records(runs: Sequence[TableRun], known: Mapping[tuple[str, int], Rec
         if all(run.key in known for run in group):
             for run in group:
                 by_choice.setdefault(fold, {}).setdefault(run.choice, []).append(known[run.key])
-    return [record for choices in by_choice.values() for record in _best(choices)]
-
-
-def _best(choices: Mapping[int, list[Record]]) -> list[Record]:
-    """The first of equals; settings of which a run diverged are the last."""
-    return choices[max(sorted(choices), key=lambda choice: _validation(choices[choice]))]
+    return [record for choices in by_choice.values() for record in max(choices.values(), key=_validation)]
 
 
 def _validation(records: Sequence[Record]) -> float:
+    """The mean validation metric; settings of which a run diverged are the last."""
     if any(record["status"] != "finished" for record in records):
         return -1.0
     return fmean(float(record["metrics"]["val"][record["selection"]]) for record in records)
@@ -282,69 +362,45 @@ class TableScores:
     def of(self, row: Row, column: Column) -> Score | None:
         return self.scores.get((row.name, column.id))
 
-    @property
-    def trivial_names(self) -> list[str]:
-        """The trivial rows, in the order in which they appear."""
-        return list(dict.fromkeys(name for column in self.columns for name in self.trivial[column.id]))
-
 
 def table_scores(table: PaperTable, records: Iterable[Record], protocol: str) -> TableScores:
     """The scores by the settings that hold now: records of others are kept, but not shown."""
-    known = {(record["hash"], record["seed"]): record for record in usable(records)}
-    seeds = {column.id: 0 for column in table.columns}
-    for record in known.values():
-        seeds[record["column"]] = max(seeds.get(record["column"], 0), record["seed"] + 1)
+    known = usable(records)
     scores, lost, trivial = {}, {}, {}
     for column in table.columns:
-        holding: dict[tuple[str, int], Record] = {}
+        seeds = max((record["seed"] + 1 for record in known.values() if record["column"] == column.id), default=0)
+        holding: dict[Key, Record] = {}
         for row in table.rows:
-            if seeds[column.id] and protocol in column.protocols and row.has(column):
-                # two rows may have the same settings, and then the same runs: a variant may be what was chosen; so may
-                # two protocols, for one of the seeds
-                runs = runs_of(table, protocol, seeds[column.id], (column.id,), (row.name,))
-                own = {run.key: known[run.key] for run in runs if _counts(known.get(run.key), row, protocol)}
-                holding |= own
-                found = chosen_records(runs, own)
-                score = _score(found, column, len(row.settings_for(column)))
-                if score is not None:
-                    scores[row.name, column.id] = score
-                elif diverged := sum(record["status"] == "diverged" for record in found):
-                    lost[row.name, column.id] = diverged
+            if not seeds or protocol not in column.protocols or not row.has(column):
+                continue
+            # two rows may have the same settings, and then the same runs: a variant may be what was chosen; so may
+            # two protocols, for one of the seeds. A row that is not for the protocol has those asked for by it alone.
+            runs = runs_of(table, protocol, seeds, (column.id,), (row.name,))
+            there = {run.key: known[run.key] for run in runs if run.key in known}
+            own = {key: each for key, each in there.items() if row.is_for(protocol) or each["protocol"] == protocol}
+            holding |= own
+            found = _chosen_records(runs, own)
+            diverged = sum(record["status"] == "diverged" for record in found)
+            finished = [
+                record
+                for record in found
+                if record["status"] == "finished" and column.metric in record["metrics"]["test"]
+            ]
+            if finished:
+                scores[row.name, column.id] = _score(finished, column, len(row.settings_for(column)), diverged)
+            elif diverged:
+                lost[row.name, column.id] = diverged
         means = mean_by_name(record.get("trivial") or {} for record in holding.values())
         trivial[column.id] = {name: 100 * score for name, score in means.items()}
     return TableScores(table, protocol, scores, trivial, lost)
 
 
-def _counts(record: Record | None, row: Row, protocol: str) -> bool:
-    """A row that is not for a protocol has the runs that were asked for by it, not those that happen to be the same."""
-    return record is not None and (row.is_for(protocol) or record["protocol"] == protocol)
-
-
-def _score(records: list[Record], column: Column, choices: int) -> Score | None:
-    finished = [
-        record for record in records if record["status"] == "finished" and column.metric in record["metrics"]["test"]
-    ]
-    if not finished:
-        return None
-    peaks = [record["peak_megabytes"] for record in finished if record.get("peak_megabytes") is not None]
-    return Score(
-        _by_fold(finished, column) if column.folds else {record["seed"]: _value(record, column) for record in finished},
-        len(finished),
-        column.folds > 0,
-        choices,
-        sum(record["status"] == "diverged" for record in records),
-        median(record["seconds"] for record in finished),
-        max(peaks, default=None),
-    )
-
-
-def _by_fold(records: list[Record], column: Column) -> dict[int, float]:
-    """The mean over seeds of each fold, as the fair comparison has it."""
-    folds: dict[int, list[float]] = {}
-    for record in records:
-        folds.setdefault(record["fold"], []).append(_value(record, column))
-    return {fold: fmean(folds[fold]) for fold in sorted(folds)}
-
-
-def _value(record: Record, column: Column) -> float:
-    return 100 * float(record["metrics"]["test"][column.metric])
+def _score(records: list[Record], column: Column, choices: int, diverged: int) -> Score:
+    values: dict[int, list[float]] = {}
+    for record in sorted(records, key=lambda record: record["fold"] or 0):
+        number = record["fold"] if column.folds else record["seed"]
+        values.setdefault(number, []).append(100 * float(record["metrics"]["test"][column.metric]))
+    peaks = [record["peak_megabytes"] for record in records if record.get("peak_megabytes") is not None]
+    means = {number: fmean(each) for number, each in values.items()}
+    seconds = median(record["seconds"] for record in records)
+    return Score(means, len(records), column.folds > 0, choices, diverged, seconds, max(peaks, default=None))

@@ -1,34 +1,43 @@
 """The tables as text: ours beside the paper's."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from h2hgcn.errors import DataError
 from h2hgcn.experiments.compare import LEVEL, p_value
-from h2hgcn.experiments.config import Chosen
-from h2hgcn.experiments.reproduce import Score, TableScores, table_scores, usable
+from h2hgcn.experiments.presets import Chosen
+from h2hgcn.experiments.reproduce import (
+    TABLES,
+    Column,
+    PaperTable,
+    Row,
+    Score,
+    TableScores,
+    paper_table,
+    table_scores,
+    usable,
+)
 from h2hgcn.experiments.runner import Record, Records
-from h2hgcn.experiments.tables import TABLES, Column, PaperTable, Row, paper_table
 from h2hgcn.models import ENCODERS
 
 OURS = "h2h-gcn"
+MISSING = "missing"
 
 
 def words_of(scores: TableScores) -> Iterator[str]:
     """A sentence or two for each column in which H2H-GCN has a score."""
     ours = next((row for row in scores.rows if row.name == OURS), None)
-    searched: dict[tuple[Chosen, ...], str] = {}
+    told: dict[tuple[Chosen, ...], str] = {}  # searches, and the column that told them first
     for column in scores.columns:
         score = None if ours is None else scores.of(ours, column)
         if ours is not None and score is not None:
-            yield f"{column.title}: " + " ".join(_sentences(scores, ours, column, score, searched))
+            yield f"{column.title}: " + " ".join(_sentences(scores, ours, column, score, told))
 
 
 def _sentences(
-    scores: TableScores, ours: Row, column: Column, score: Score, searched: dict[tuple[Chosen, ...], str]
+    scores: TableScores, ours: Row, column: Column, score: Score, told: dict[tuple[Chosen, ...], str]
 ) -> Iterator[str]:
-    """``searched`` has the searches that columns before this one have told, and which column told them first."""
     if len(score.values) < column.folds:
         yield f"H2H-GCN has {score.mean:.1f} on {len(score.values)} of {column.folds} folds; the others are missing."
         return
@@ -36,7 +45,7 @@ def _sentences(
     yield f"H2H-GCN has {score.mean:.1f}{_against_paper(score, paper, column.other_task)}."
     if paper is not None and round(score.mean, 1) < paper:
         if searches := ours.chosen_for(column, scores.protocol):
-            first = searched.setdefault(searches, column.title)
+            first = told.setdefault(searches, column.title)
             words = "; ".join(map(_search_words, searches))
             yield f"Tried: {words}." if first == column.title else f"Tried: as for {first}."
         if column.tried:
@@ -46,16 +55,31 @@ def _sentences(
     if found:
         best, other = max(found, key=lambda pair: pair[1].mean)
         kind = " (Euclidean)" if best.model != OURS and ENCODERS[best.model].space == "euclidean" else ""
-        relation = _compared(other, score, paired=scores.protocol == "clean" or column.folds > 0)
+        chance = p_value(other.by_seed, score.by_seed, paired=scores.protocol == "clean" or column.folds > 0)
+        relation = f"{'above' if other.mean > score.mean else 'below'} H2H-GCN"
+        if chance is None:
+            relation += ", with too few runs to tell"
+        elif chance >= LEVEL:
+            relation += f", within noise (p = {chance:.2f})"
         yield f"Best other row: {best.title}{kind} with {other.mean:.1f}, {relation}."
-    trivial = scores.trivial[column.id]
-    if trivial:
-        name = max(trivial, key=lambda name: trivial[name])
-        if trivial[name] > max(score.mean, _chance(column)):
-            yield f"A baseline without training is better: {name} has {trivial[name]:.1f}."
-    below = [row.title for row, other in [(ours, score), *found] if other.mean < _chance(column)]
+    lot = 50.0 if column.metric == "auc" else 0.0  # what scores that know nothing have; of most metrics it is not known
+    name, trivial = max(scores.trivial[column.id].items(), key=lambda pair: pair[1], default=("", 0.0))
+    if trivial > max(score.mean, lot):
+        yield f"A baseline without training is better: {name} has {trivial:.1f}."
+    below = [row.title for row, other in [(ours, score), *found] if other.mean < lot]
     if below:
-        yield f"Below chance ({_chance(column):.0f}): {', '.join(below)}."
+        yield f"Below chance ({lot:.0f}): {', '.join(below)}."
+
+
+def _against_paper(score: Score, paper: float | None, other_task: bool) -> str:
+    if paper is None:
+        return ""
+    if other_task:
+        return f"; the paper's {paper} is of another task"
+    difference = round(score.mean, 1) - paper
+    if abs(difference) < 0.05:
+        return f", as in the paper ({paper})"
+    return f", {abs(difference):.1f} {'above' if difference > 0 else 'below'} the paper's {paper}"
 
 
 def budget(searches: Sequence[Chosen]) -> str:
@@ -75,33 +99,6 @@ def _search_words(search: Chosen) -> str:
     note = search.note.rstrip(".")
     return f"{text} ({note[0].lower()}{note[1:]})" if note else text
 
-
-def _against_paper(score: Score, paper: float | None, other_task: bool) -> str:
-    if paper is None:
-        return ""
-    if other_task:
-        return f"; the paper's {paper} is of another task"
-    difference = round(score.mean, 1) - paper
-    if abs(difference) < 0.05:
-        return f", as in the paper ({paper})"
-    return f", {abs(difference):.1f} {'above' if difference > 0 else 'below'} the paper's {paper}"
-
-
-def _chance(column: Column) -> float:
-    """What scores that know nothing have, in per cent; of most metrics it is not known."""
-    return 50.0 if column.metric == "auc" else 0.0
-
-
-def _compared(other: Score, ours: Score, paired: bool) -> str:
-    """How another row stands to ours."""
-    chance = p_value(other.by_seed, ours.by_seed, paired=paired)
-    relation = "above H2H-GCN" if other.mean > ours.mean else "below H2H-GCN"
-    if chance is None:
-        return f"{relation}, with too few runs to tell"
-    return f"{relation}" + ("" if chance < LEVEL else f", within noise (p = {chance:.2f})")
-
-
-MISSING = "missing"
 
 _INTRODUCTION = """# Results
 
@@ -132,8 +129,7 @@ def results_page(folder: Path) -> str:
     """All tables of which there are records, as Markdown."""
     parts = [_INTRODUCTION]
     for name in TABLES:
-        table = paper_table(name)
-        records = usable(Records(folder / f"{name}.jsonl"))
+        table, records = paper_table(name), usable(Records(folder / f"{name}.jsonl")).values()
         there = {record["protocol"] for record in records}
         known = [table_scores(table, records, protocol) for protocol in table.protocols if protocol in there]
         parts += ["\n".join(_section(scores)) for scores in known]
@@ -149,11 +145,9 @@ def check_page(path: Path) -> None:
     """Raises if what is there was not written from records, and would be lost."""
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is no file that a page could be written to; name another one")
-    if path.exists():
-        with path.open("rb") as file:
-            start = file.read(len(_FIRST_LINES))
-        if start and start != _FIRST_LINES:
-            raise DataError(f"{path} is there already, and is no page of results; name another file")
+    start = path.read_bytes()[: len(_FIRST_LINES)] if path.exists() else b""
+    if start and start != _FIRST_LINES:
+        raise DataError(f"{path} is there already, and is no page of results; name another file")
 
 
 def table_lines(
@@ -172,11 +166,22 @@ def shown(score: Score) -> str:
     return f"{score.mean:.1f}{deviation} ({count}{lost})"
 
 
+def _table(scores: TableScores, cell: Callable[[Row, Column], str]) -> list[list[str]]:
+    return [[row.title, *(cell(row, column) for column in scores.columns)] for row in scores.rows]
+
+
 def _lines(scores: TableScores) -> list[list[str]]:
+    def cell(row: Row, column: Column) -> str:
+        if not row.has(column):
+            return ""
+        score, paper = scores.of(row, column), row.paper.get(column.id)
+        diverged = scores.lost.get((row.name, column.id))
+        ours = shown(score) if score is not None else MISSING if diverged is None else f"diverged ({diverged})"
+        return ours if paper is None else f"{ours} / {paper}"
+
     columns = scores.columns
-    lines = [["", *(column.title for column in columns)]]
-    lines += [[row.title, *(_cell(scores, row, column) for column in columns)] for row in scores.rows]
-    for name in scores.trivial_names:
+    lines = [["", *(column.title for column in columns)], *_table(scores, cell)]
+    for name in dict.fromkeys(name for column in columns for name in scores.trivial[column.id]):
         found = (scores.trivial[column.id].get(name) for column in columns)
         lines.append([f"no learning: {name}", *("" if score is None else f"{score:.1f}" for score in found)])
     if scores.protocol == "legacy" and any(column.highest is not None for column in columns):
@@ -184,23 +189,20 @@ def _lines(scores: TableScores) -> list[list[str]]:
     return lines
 
 
-def _cell(scores: TableScores, row: Row, column: Column) -> str:
-    if not row.has(column):
-        return ""
-    score, paper = scores.of(row, column), row.paper.get(column.id)
-    diverged = scores.lost.get((row.name, column.id))
-    ours = shown(score) if score is not None else MISSING if diverged is None else f"diverged ({diverged})"
-    return ours if paper is None else f"{ours} / {paper}"
-
-
-def _is_others(row: Row) -> bool:
-    return bool(row.paper) and row.source != Row.source
-
-
 def _section(scores: TableScores) -> Iterator[str]:
+    def tried(row: Row, column: Column) -> str:
+        known = scores.of(row, column) is not None and not any(row.settings for row in scores.rows)
+        return budget(row.chosen_for(column, scores.protocol)) if known else ""
+
+    def cost(row: Row, column: Column) -> str:
+        score = scores.of(row, column)
+        memory = "" if score is None or score.megabytes is None else f" / {score.megabytes:.0f}"
+        return "" if score is None else f"{score.seconds:.1f}{memory}"
+
     table, protocol = scores.table, scores.protocol
     header, *rows = _lines(scores)
-    yield f"## {_name(table)}, {protocol}: {table.title}\n"
+    title = re.sub(r"(?<=[a-z])(?=\d)", " ", table.name).capitalize()  # "Table 1"
+    yield f"## {title}, {protocol}: {table.title}\n"
     if protocol in table.notes:
         yield f"{table.notes[protocol].strip()}\n"
     names = ["`ROW` / `COLUMN`", *(f"`{column.id}`" for column in scores.columns)]
@@ -208,33 +210,16 @@ def _section(scores: TableScores) -> Iterator[str]:
     yield from _markdown(header, [names, *([ids.get(line[0], line[0]), *line[1:]] for line in rows)])
     yield ""
     yield from (f"- {column.title}: {column.note}." for column in scores.columns if column.note)
-    yield from (f"- The other numbers of {row.title} are of {row.source}." for row in scores.rows if _is_others(row))
+    others = [row for row in scores.rows if row.paper and row.source != Row.source]
+    yield from (f"- The other numbers of {row.title} are of {row.source}." for row in others)
     yield from (f"- {sentence}" for sentence in words_of(scores))
-    budgets = [[row.title, *(_budget(scores, row, column) for column in scores.columns)] for row in scores.rows]
+    budgets = _table(scores, tried)
     if any(any(cells) for _, *cells in budgets):
         yield _BUDGETS
         yield from _markdown(header, budgets)
     yield "\nMedian seconds of a run / largest peak memory in megabytes:\n"
-    costs = [[row.title, *(_cost(scores, row, column) for column in scores.columns)] for row in scores.rows]
-    yield from _markdown(header, costs)
+    yield from _markdown(header, _table(scores, cost))
     yield ""
-
-
-def _name(table: PaperTable) -> str:
-    """``table1`` as "Table 1"."""
-    return re.sub(r"(?<=[a-z])(?=\d)", " ", table.name).capitalize()
-
-
-def _budget(scores: TableScores, row: Row, column: Column) -> str:
-    is_there = scores.of(row, column) is not None and not any(row.settings for row in scores.rows)
-    return budget(row.chosen_for(column, scores.protocol)) if is_there else ""
-
-
-def _cost(scores: TableScores, row: Row, column: Column) -> str:
-    score = scores.of(row, column)
-    if score is None:
-        return ""
-    return f"{score.seconds:.1f}" + ("" if score.megabytes is None else f" / {score.megabytes:.0f}")
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -22,49 +22,17 @@ import torch
 from filelock import FileLock
 
 from h2hgcn.errors import DamagedRunError, DataError, DataWarning, NonFiniteError, PlaceError
-from h2hgcn.experiments.config import GraphChoice, Layer, Sections, open_graph, read_experiment
+from h2hgcn.experiments.config import GraphChoice, Layer, open_graph, read_experiment
+from h2hgcn.experiments.presets import Sections
 from h2hgcn.experiments.search import SearchStopped
 from h2hgcn.experiments.train import run_experiment
 from h2hgcn.training.folder import BusyFolderError
-
-_RESET = Path("/proc/self/clear_refs")
-_STATUS = Path("/proc/self/status")
-
-
-class Peak:
-    """``megabytes`` is that of the whole process, None where the system does not tell."""
-
-    megabytes: float | None = None
-
-
-@contextmanager
-def peak_memory() -> Iterator[Peak]:
-    """Measures what is done within."""
-    peak = Peak()
-    with suppress(OSError):
-        _RESET.write_text("5")  # Linux: forget the peak so far
-    yield peak
-    with suppress(OSError, ValueError, IndexError):
-        line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM"))
-        peak.megabytes = int(line.split()[1]) / 1024
-
-
-@cache
-def code_fingerprint() -> str:
-    """Of the modules of this package: the version stays the same between two releases, the code does not."""
-    package = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for module in sorted(package.rglob("*.py")):
-        digest.update(f"{module.relative_to(package).as_posix()}\0".encode())
-        digest.update(module.read_bytes())
-    return digest.hexdigest()[:16]
-
 
 Record = dict[str, Any]
 
 
 class Records:
-    """A file of results. Processes may add to it at the same time: no line is lost, and none is mixed with another."""
+    """A file of results, one JSON object a line. Several processes may add to it at the same time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,13 +43,11 @@ class Records:
 
     def numbered(self) -> Iterator[tuple[int, Record | None]]:
         """All lines with their numbers, the first being 1; None stands for one that is no record."""
-        if not self.path.exists():
-            return
-        for number, line in enumerate(self.path.read_bytes().splitlines(), start=1):
-            try:
+        lines = self.path.read_bytes().splitlines() if self.path.exists() else []
+        for number, line in enumerate(lines, start=1):
+            record = None
+            with suppress(ValueError):
                 record = json.loads(line)
-            except ValueError:
-                record = None
             yield number, record if isinstance(record, dict) else None
 
     def add(self, record: Record) -> None:
@@ -90,24 +56,27 @@ class Records:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(self.path.with_name(f".{self.path.name}.lock")):
             try:
-                self._append(line)
+                with self.path.open("a+b") as file:
+                    if file.tell():
+                        file.seek(-1, os.SEEK_END)
+                        line = line if file.read(1) == b"\n" else b"\n" + line
+                    file.write(line)
+                    file.flush()
+                    os.fsync(file.fileno())
             except OSError as error:
                 error.filename = error.filename or str(self.path)
                 raise
 
-    def _append(self, line: bytes) -> None:
-        with self.path.open("a+b") as file:
-            file.seek(0, os.SEEK_END)
-            if file.tell() and not self._ends_a_line(file):
-                file.write(b"\n")
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
 
-    @staticmethod
-    def _ends_a_line(file: Any) -> bool:
-        file.seek(-1, os.SEEK_END)
-        return bool(file.read(1) == b"\n")
+@cache
+def code_fingerprint() -> str:
+    """A hash of this package's modules: the version stays the same between two releases, the code does not."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for module in sorted(package.rglob("*.py")):
+        digest.update(f"{module.relative_to(package).as_posix()}\0".encode())
+        digest.update(module.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 Status = Literal["finished", "diverged", "stopped", "failed"]
@@ -123,7 +92,7 @@ class Cell:
     caller knows it by.
 
     ``wait_seconds`` is how long a process that trains in the folder is waited for; when ``elsewhere`` says that it has
-    done the run, the folder is left to it. With ``scratch`` the folder is nobody's but the run's: if a file in it is
+    done the run, the folder is left to it. With ``scratch`` the folder belongs to the run alone: if a file in it is
     damaged, the run is restarted.
     """
 
@@ -160,15 +129,19 @@ class Outcome:
 def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Outcome:
     """Trains, resumes, or loads what is finished. NaN is an outcome, other errors are raised."""
     experiment = read_experiment(cell.flags, cell.files)
-    data = _data(experiment.graph, cell.root)
+    try:
+        data = _opened(tuple(experiment.graph.options.items()), experiment.graph.fingerprint, cell.root)
+    except DataError as error:
+        raise PlaceError(str(error)) from error
     deadline = time.monotonic() + cell.wait_seconds
     force = cell.force
     if cell.elsewhere is not None and cell.elsewhere():  # while the data were read
         raise BusyFolderError(f"another process has done the run of {cell.folder}")
     while True:
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # Linux: forget the peak of memory so far
         try:
-            with peak_memory() as peak:
-                run = run_experiment(experiment, data, cell.folder, force=force, should_stop=should_stop)
+            run = run_experiment(experiment, data, cell.folder, force=force, should_stop=should_stop)
         except SearchStopped:
             return Outcome("stopped", {})
         except NonFiniteError as error:
@@ -187,14 +160,15 @@ def run_cell(cell: Cell, should_stop: Callable[[], bool] = lambda: False) -> Out
                 raise
         else:
             status: Status = "finished" if run.finished else "stopped"
-            return Outcome(status, run.result, config=run.config, peak_megabytes=peak.megabytes)
+            return Outcome(status, run.result, config=run.config, peak_megabytes=_peak_megabytes())
 
 
-def _data(choice: GraphChoice, root: Path | None) -> Any:
-    try:
-        return _opened(tuple(choice.options.items()), choice.fingerprint, root)
-    except DataError as error:
-        raise PlaceError(str(error)) from error
+def _peak_megabytes() -> float | None:
+    """The peak of this process; None where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError, StopIteration):
+        status = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
+    return None
 
 
 @lru_cache(maxsize=1)  # cells of a comparison have one graph, and a process carries out many
@@ -270,45 +244,40 @@ def _signals_held() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _Worker:
-    """What a process of the pool knows: when to stop, and that it has work."""
-
-    def __init__(self, stop: Any) -> None:
-        self._stop = stop
-        self._parent = multiprocessing.parent_process()
-        self.busy = threading.Lock()
-
-    def should_stop(self) -> bool:
-        return bool(self._stop.is_set()) or self._parent is None or not self._parent.is_alive()
-
-    def end_with_parent(self) -> None:
-        """A parent that is killed cannot say so: once it is gone, and the epoch is over, so is this process."""
-        if self._parent is not None:
-            self._parent.join()
-        with self.busy:
-            os._exit(1)
-
-
-_worker: _Worker
+# In a process of the pool: whether to stop, and a lock that is held while a cell runs.
+_should_stop: Callable[[], bool]
+_busy = threading.Lock()
 
 
 def _begin(stop: Any, numbers: Any) -> None:
     """Makes a process ready: it has one thread, leaves signals to its parent and ends with it."""
-    global _worker
+    global _should_stop
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # spawned
     numbers.put(os.getpid())
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     warnings.simplefilter("ignore", DataWarning)  # the parent has said it
     torch.set_num_threads(1)
-    _worker = _Worker(stop)
-    threading.Thread(target=_worker.end_with_parent, daemon=True).start()
+
+    def end_with_parent() -> None:
+        """A parent that is killed cannot say so: once it is gone, and the epoch is over, so is this process."""
+        parent.join()
+        with _busy:
+            os._exit(1)
+
+    def should_stop() -> bool:
+        return bool(stop.is_set()) or not parent.is_alive()
+
+    _should_stop = should_stop
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def _run(cell: Cell) -> Outcome:
-    if _worker.should_stop():
+    if _should_stop():
         return Outcome("stopped", {})
-    with _worker.busy:
+    with _busy:
         try:
-            return run_cell(cell, _worker.should_stop)
+            return run_cell(cell, _should_stop)
         except (DataError, OSError, MemoryError) as error:
             return Outcome("failed", {}, str(error), error=error)

@@ -93,18 +93,15 @@ def choose_settings(
     if len(experiment.candidates) < 2:
         return experiment, None
     experiment.task.bind(data)  # raises errors of the data, which are not the candidates' fault
-
-    def search_first() -> tuple[str | None, dict[str, Any] | None]:
-        started, search = _search(experiment, data, folder, force, on_search, should_stop)
-        return started, None if search is None else search.to_dict()
-
-    started, section = ranks.from_first(search_first)
-    search = None if section is None else _known(section, section["key"])
-    if search is not None:
-        return experiment.candidates[search.chosen], search
-    if started is None:
+    found = ranks.from_first(lambda: _search(experiment, data, folder, force, on_search, should_stop))
+    if found is None:
         raise SearchStopped
-    return experiment.candidates.get(started, experiment), None
+    chosen, section = found
+    search = None
+    if section is not None:
+        standings = tuple(Standing(**row) for row in section["candidates"])
+        search = Search(section["mode"], chosen, section["key"], standings, section["sampled"])
+    return experiment.candidates.get(chosen, experiment), search
 
 
 def _search(
@@ -114,20 +111,24 @@ def _search(
     force: bool,
     on_search: OnSearch,
     should_stop: Callable[[], bool],
-) -> tuple[str | None, Search | None]:
-    """The search; or the name of the candidate that the run in the folder has, if its search was another one; or
-    neither, if the search was stopped.
+) -> tuple[str, dict[str, Any] | None] | None:
+    """The name of the winner and the search as a dictionary; None if it was stopped.
+
+    A run in the folder keeps its candidate, with its search if that had the same candidates and data.
     """
     candidates = experiment.candidates
     whole = not is_graph(data) or _num_edges(data) <= LARGE
     part = data if whole else connected_part(data, LARGE, experiment.seed)
     rungs = _rungs(experiment, part)
-    key = _key(candidates, data, rungs)
-    replaces = force or has_searched(folder, key)
-    if folder is not None and not replaces and (folder / "config.toml").exists():
+    digests = [(name, one.digest, one.seed) for name, one in candidates.items()]
+    key = hashlib.sha256(json.dumps([digests, fingerprint(data), rungs]).encode()).hexdigest()[:16]
+    if folder is not None and not (force or has_searched(folder, key)) and (folder / "config.toml").exists():
         section = RunFolder(folder).read_config().get("search", {})
-        return section.get("chosen", ""), _known(section, key)
-    total, done = _total(len(candidates), rungs), 0
+        return section.get("chosen", ""), section if section.get("key") == key else None
+    total, done, before, alive = 0, 0, 0, len(candidates)
+    for epochs in rungs:  # if all candidates live as long as they may
+        total += alive * (epochs - before)
+        before, alive = epochs, -(-alive // 2)
 
     def on_epoch(name: str) -> None:
         nonlocal done
@@ -142,13 +143,14 @@ def _search(
     with _checkpoints(folder, force, key) as place:
         standings = race(racing, part, experiment.seed, place, rungs, on_epoch, should_stop)
         if standings is None:
-            return None, None
+            return None
         if standings[0].failed is not None:
             shutil.rmtree(place)  # the same command tries them again
             raise _all_failed(standings, "" if whole else f" on a part of {part.num_nodes:,} nodes")
         for checkpoint in place.glob("*.safetensors"):  # the records tell the result
             checkpoint.unlink()
-    return None, Search(experiment.search, standings[0].name, key, tuple(standings), not whole)
+    chosen = standings[0].name
+    return chosen, Search(experiment.search, chosen, key, tuple(standings), not whole).to_dict()
 
 
 def _all_failed(standings: Sequence[Standing], where: str) -> Exception:
@@ -157,45 +159,20 @@ def _all_failed(standings: Sequence[Standing], where: str) -> Exception:
     for standing in standings:
         names_of.setdefault(str(standing.failed), []).append(standing.name)
     reasons = "".join(f"\n  {', '.join(names)}: {reason}" for reason, names in names_of.items())
-    raised = [
-        kind for kind in FAILURES if kind is not ValueError and {one.error for one in standings} == {kind.__name__}
-    ]
-    return (*raised, DataError)[0](f"all {len(standings)} candidate settings failed{where}:{reasons}")
+    errors = {standing.error for standing in standings}
+    kind = next((kind for kind in FAILURES if kind is not ValueError and errors == {kind.__name__}), DataError)
+    return kind(f"all {len(standings)} candidate settings failed{where}:{reasons}")
 
 
 def _rungs(experiment: Experiment, data: Any) -> tuple[int, ...]:
     longest = max(one.settings.epochs for one in experiment.candidates.values())
     if experiment.search == "thorough":
         return (longest,)
+    rungs = _RUNGS_OF_COLLECTIONS
     if is_graph(data):
         size = _num_edges(data)
         rungs = next((rungs for edges, rungs in _RUNGS.items() if size <= edges), _RUNGS[max(_RUNGS)])
-    else:
-        rungs = _RUNGS_OF_COLLECTIONS
     return tuple(min(epochs, longest) for epochs in rungs)
-
-
-def _total(count: int, rungs: tuple[int, ...]) -> int:
-    """Epochs of a race in which all candidates live as long as they may."""
-    total, before = 0, 0
-    for epochs in rungs:
-        total += count * (epochs - before)
-        before, count = epochs, -(-count // 2)
-    return total
-
-
-def _key(candidates: dict[str, Experiment], data: Any, rungs: tuple[int, ...]) -> str:
-    """A hash of everything that the choice depends on."""
-    digests = [(name, one.digest, one.seed) for name, one in candidates.items()]
-    return hashlib.sha256(json.dumps([digests, fingerprint(data), rungs]).encode()).hexdigest()[:16]
-
-
-def _known(section: dict[str, Any], key: str) -> Search | None:
-    """The search in ``config.toml``, if it had the same candidates and data."""
-    if section.get("key") != key:
-        return None
-    standings = tuple(Standing(**row) for row in section["candidates"])
-    return Search(section["mode"], section["chosen"], key, standings, section["sampled"])
 
 
 @contextmanager
@@ -221,12 +198,7 @@ def has_searched(folder: Path | None, key: str) -> bool:
 
 def settings_layer(experiment: Experiment, origin: str) -> Layer:
     """All settings of an experiment, as if a file had given them."""
-    sections = {
-        "task": asdict(experiment.task),
-        "model": experiment.model_options,
-        "training": asdict(experiment.settings),
-    }
-    return Layer(origin, {name: plain_options(options) for name, options in sections.items()})
+    return Layer(origin, {name: plain_options(options) for name, options in experiment.sections.items()})
 
 
 def connected_part(data: Any, num_edges: int, seed: int) -> Any:
@@ -265,18 +237,14 @@ def _entries_per_edge(data: Any) -> int:
 
 
 def _induced(data: Any, nodes: torch.Tensor) -> Any:
-    count = int(data.num_nodes)
-    part = copy(data)
+    count, part = int(data.num_nodes), copy(data)
     weight = getattr(data, "edge_weight", None)
     part.edge_index, weight = subgraph(nodes, data.edge_index, weight, relabel_nodes=True, num_nodes=count)
     if weight is not None:
         part.edge_weight = weight
     for name, value in data.to_dict().items():
-        if (
-            name not in ("edge_index", "edge_weight")
-            and isinstance(value, torch.Tensor)
-            and value.shape[:1] == (count,)
-        ):
+        of_nodes = isinstance(value, torch.Tensor) and value.shape[:1] == (count,)
+        if of_nodes and name not in ("edge_index", "edge_weight"):
             sparse = value.layout != torch.strided  # not all sparse layouts can be indexed
             part[name] = value.to_sparse_coo().index_select(0, nodes) if sparse else value[nodes]
     part.num_nodes = len(nodes)

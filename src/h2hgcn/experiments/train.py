@@ -4,7 +4,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -17,15 +16,8 @@ from h2hgcn.datasets.collection import GraphList, as_collection
 from h2hgcn.datasets.edges import num_nodes_of
 from h2hgcn.datasets.nodes import add_structural_features
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.experiments.config import (
-    Experiment,
-    GraphChoice,
-    Sections,
-    open_graph,
-    place_of,
-    read_experiment,
-    sections_of,
-)
+from h2hgcn.experiments.config import Experiment, GraphChoice, open_graph, place_of, read_experiment, sections_of
+from h2hgcn.experiments.presets import Sections
 from h2hgcn.experiments.search import OnSearch, Search, choose_settings, has_searched
 from h2hgcn.tasks.checks import check_edges
 from h2hgcn.training import Run, fit
@@ -77,27 +69,23 @@ def train(
     >>> run.recommend("ann", k=10).to_pandas()
 
     Args:
-        data: A file of edges, a folder of graphs, the name of a dataset, or a graph in memory: a DataFrame of edges, a
-            networkx graph, a SciPy matrix, a list of pairs, an ``edge_index``, or a PyG ``Data``. Everything that
-            ``load_graph`` takes is loaded by it. A ``Data`` is used as it is, in its order of nodes; a copy gets
-            structural features if it has no ``x``, and ``directed`` if its edges go one way. A list of ``Data``, a PyG
-            dataset or a folder that ``load_graphs`` reads is a collection of graphs. None takes the graph of
-            ``config``, or the built-in tree.
+        data: A file of edges, a folder of graphs, the name of a dataset, or anything that ``load_graph`` takes: a
+            DataFrame, a networkx graph, a SciPy matrix, a list of pairs, an ``edge_index``. A PyG ``Data`` is used as
+            it is; a copy gets structural features if it has no ``x``, and ``directed`` if its edges go one way. A list
+            of ``Data`` or a PyG dataset is a collection. None: the graph of ``config``, or the built-in tree.
         task: ``"lp"`` (links), ``"nc"`` (classes of nodes), ``"gc"`` (classes of graphs) or ``"embed"`` (distances
             that reconstruct all links). Default: ``"lp"``, or ``"gc"`` for a collection.
         closure: With ``task="embed"``, whether to embed the transitive closure of a hierarchy.
-        features, labels, weights, directed, columns, header, delimiter, comment, unlinked: As for ``load_graph``, or
-            ``load_graphs``.
+        features, labels, weights, directed, columns, header, delimiter, comment, unlinked: As for ``load_graph``.
         root: The folder of named datasets.
         model, dim, layers, epochs, lr, batch_size, fanout, workers, protocol, seed, device: As the flags of
             ``h2hgcn train``. None takes the tuned settings of a named dataset, or else the defaults for any graph.
         search: How settings are chosen on validation data: ``"fast"`` (a race of candidates, about a minute),
-            ``"thorough"`` (every candidate is trained in full), or ``"none"``. ``"auto"`` is ``"fast"`` for graphs
-            without tuned settings of their own, unless ``config`` gives settings.
+            ``"thorough"`` (each is trained in full), or ``"none"``. ``"auto"`` is ``"none"`` for graphs with tuned
+            settings and where ``config`` gives settings, else ``"fast"``.
         settings: Any other setting by name, such as ``{"model.dropout": 0.5}``; the same as ``--set``.
         config: A TOML file of settings, such as the ``config.toml`` of a run.
-        out: The folder of the run. If it holds this run already, the run is resumed or loaded. None writes nothing;
-            ``run.save(folder)`` can do so later.
+        out: The folder of the run, which is resumed or loaded if it is there. None writes nothing.
         final: Whether to train the same settings again on all data; ``run.final`` is the result, see ``Run.finalize``.
         force: Whether a run in ``out`` may be replaced.
         tensorboard: Whether curves for TensorBoard are written to ``out``.
@@ -105,10 +93,9 @@ def train(
 
     Notes on the data and on the result, which the command line prints, are ``DataWarning``.
     """
-    graph, loaded = _described(
-        data, features, labels, weights, directed, columns, unlinked,
-        {"header": header, "delimiter": delimiter, "comment": comment},
-    )  # fmt: skip
+    text = {"directed": directed, "header": header, "delimiter": delimiter, "comment": comment}
+    attributes = {"features": features, "labels": labels, "weights": weights}
+    graph, loaded = _described(data, attributes, columns, unlinked, text)
     flags = sections_of(
         graph, settings, seed, search, task=task, closure=closure, protocol=protocol, model=model, dim=dim,
         layers=layers, epochs=epochs, lr=lr, device=device, batch_size=batch_size, fanout=_joined(fanout, int),
@@ -123,10 +110,16 @@ def train(
     if note is not None:
         warnings.warn(note, DataWarning, stacklevel=2)
     progress = _Progress(experiment) if verbose else None
+
+    def on_chosen(search: Search) -> None:
+        if verbose:
+            print(search.summary)
+        for note in search.notes:
+            warnings.warn(note, DataWarning, stacklevel=2)
+
     run = run_experiment(
         experiment, opened, _path(out), force=force, tensorboard=tensorboard,
-        on_plan=print if verbose else None, on_epoch=progress,
-        on_chosen=partial(_report_search, verbose=verbose),
+        on_plan=print if verbose else None, on_epoch=progress, on_chosen=on_chosen,
     )  # fmt: skip
     if final and run.finished:
         run.finalize(None if out is None else Path(out).expanduser() / "final", force=force)
@@ -135,13 +128,6 @@ def train(
     for doubt in run.result.get("doubts", ()):
         warnings.warn(doubt, DataWarning, stacklevel=2)
     return run
-
-
-def _report_search(search: Search, verbose: bool) -> None:
-    if verbose:
-        print(search.summary)
-    for note in search.notes:
-        warnings.warn(note, DataWarning, stacklevel=2)
 
 
 def run_experiment(
@@ -176,53 +162,35 @@ def run_experiment(
 
 
 def _described(
-    data: Any,
-    features: Any,
-    labels: Any,
-    weights: Any,
-    directed: bool | None,
-    columns: tuple[str, str] | None,
-    unlinked: str | None,
-    text: dict[str, Any],
+    data: Any, attributes: dict[str, Any], columns: tuple[str, str] | None, unlinked: Any, text: dict[str, Any]
 ) -> tuple[Sections, Any]:
-    """A graph in texts, as the command line has it and ``config.toml`` can keep it, or else loaded."""
+    """A graph as the command line describes it, which ``config.toml`` can keep, or else loaded."""
     if columns is not None and (isinstance(columns, str) or len(columns) != 2):
         raise DataError(f"columns={columns!r}: name two, such as columns=('source', 'target')")
-    texts = {
-        "features": "none" if features is False else _joined(features, str),
-        "labels": labels,
-        "weights": "none" if weights is False else weights,
-    }
-    options: Sections = {
-        **texts, "directed": directed, **text, "unlinked": unlinked,
-        "source": None if columns is None else str(columns[0]),
-        "target": None if columns is None else str(columns[1]),
-    }  # fmt: skip
+    ends = {} if columns is None else {"source": str(columns[0]), "target": str(columns[1])}
+    texts = {**attributes, "features": _joined(attributes["features"], str)}
+    texts |= {name: "none" for name in ("features", "weights") if attributes[name] is False}
+    options = {**texts, **text, "unlinked": unlinked, **ends}
     options = {name: value for name, value in options.items() if value is not None}
     if isinstance(data, str | PathLike) or data is None:
         place = {} if data is None else place_of(data)
-        if "dataset" in place and options:
-            raise DataError(f"{', '.join(options)}: only for a graph of your own; {data} is a named dataset")
         if all(value is None or isinstance(value, str | PathLike) for value in texts.values()):
             described = {name: fspath(value) if name in texts else value for name, value in options.items()}
             return {**place, **described}, None
-        if data is None:
-            raise DataError(f"{', '.join(options)}: only for a graph of your own; pass its edges, too")
+        if "edges" not in place and "graphs" not in place:
+            named = "pass its edges, too" if data is None else f"{data} is a named dataset"
+            raise DataError(f"{', '.join(options)}: only for a graph of your own; {named}")
         if "graphs" in place:
             if unlinked is not None:
                 raise DataError(f"unlinked={unlinked!r}: only for one graph, not for {data}")
-            return {}, load_graphs(data, labels, features, weights, directed, columns=columns, **text)
+            return {}, load_graphs(place["graphs"], columns=columns, **attributes, **text)
         data = place["edges"]
     graphs = as_collection(data)
     if isinstance(graphs, Dataset) and len(graphs) == 1:
         graphs = graphs[0]
     if isinstance(graphs, Data | Dataset | GraphList) and not options:
         return {}, _completed(graphs) if isinstance(graphs, Data) else graphs
-    loaded = load_graph(
-        graphs, features, labels, weights, directed,
-        columns=columns, **text, unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
-    )  # fmt: skip
-    return {}, loaded
+    return {}, load_graph(graphs, columns=columns, **attributes, **text, unlinked=unlinked or "error")
 
 
 def _completed(graph: Data) -> Data:
