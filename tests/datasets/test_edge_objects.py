@@ -63,7 +63,6 @@ BAD_DATA = {
     "short ids": (Data(node_ids=[1, 2, 3], edge_index=ARROWS, num_nodes=4), "give one id each"),
     "pairs": (Data(edge_index=torch.tensor([[0, 1], [1, 2], [2, 3]]), num_nodes=4), "two rows of integers"),
     "floats": (Data(edge_index=ARROWS.float(), num_nodes=4), "two rows of integers"),
-    "an absurd size": (Data(edge_index=ARROWS, num_nodes=10**12), "do not fit into memory"),
     "several kinds": (HeteroData(), "not from a HeteroData"),
     "a collection": (InMemoryDataset(), "not from a InMemoryDataset"),
 }

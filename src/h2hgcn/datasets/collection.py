@@ -3,7 +3,7 @@
 import copy
 import hashlib
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import torch
@@ -77,9 +77,6 @@ class FlatCollection(GraphCollection):
         self, name: str, x: Tensor, edge_index: Tensor, node_pointers: Tensor, edge_pointers: Tensor, y: Tensor
     ) -> None:
         super().__init__(name, y, num_node_features=x.shape[1])
-        _check_pointers(f"{name}: node_pointers", node_pointers, len(y), len(x))
-        _check_pointers(f"{name}: edge_pointers", edge_pointers, len(y), edge_index.shape[1])
-        _check_edges(name, edge_index, node_pointers.diff(), edge_pointers.diff())
         self._x, self._edge_index = x, edge_index
         self._node_pointers, self._edge_pointers = node_pointers, edge_pointers
 
@@ -97,25 +94,6 @@ class FlatCollection(GraphCollection):
             x=self._x[first_node:last_node].float(),
             edge_index=self._edge_index[:, first_edge:last_edge].long().contiguous(),
             y=self._labels[idx : idx + 1],
-        )
-
-
-def _check_pointers(what: str, pointers: Tensor, graphs: int, total: int) -> None:
-    if pointers.shape != (graphs + 1,):
-        raise DataError(f"{what} must be {graphs + 1} numbers for {graphs} graphs, but has {tuple(pointers.shape)}")
-    if int(pointers[0]) != 0 or int(pointers[-1]) != total or bool((pointers.diff() < 0).any()):
-        raise DataError(f"{what} must rise from 0 to {total}, but goes from {int(pointers[0])} to {int(pointers[-1])}")
-
-
-def _check_edges(name: str, edge_index: Tensor, nodes: Tensor, edges: Tensor) -> None:
-    graphs = torch.repeat_interleave(torch.arange(len(edges)), edges)
-    outside = (edge_index < 0) | (edge_index >= nodes[graphs])
-    if bool(outside.any()):
-        end, edge = outside.nonzero()[0].tolist()
-        graph = int(graphs[edge])
-        raise DataError(
-            f"{name}: an edge of graph {graph} names node {int(edge_index[end, edge])}, but the graph has "
-            f"{int(nodes[graph])} nodes; count nodes from 0 within their graph"
         )
 
 
@@ -164,26 +142,17 @@ class GraphList(Sequence[Data]):
                     f"{self.num_node_features}; give all graphs the same columns"
                 )
 
-    @overload
-    def __getitem__(self, number: int) -> Data: ...
-    @overload
-    def __getitem__(self, number: slice) -> "GraphList": ...
-    def __getitem__(self, number: int | slice) -> "Data | GraphList":
+    def __getitem__(self, number: int | slice) -> Any:
         if not isinstance(number, slice):
             return self._graphs[number]
         chosen = self._graphs[number]
         if not chosen:
             raise DataError(f"there is no graph in [{number.start}:{number.stop}] of {len(self)}")
-        part = GraphList(
-            chosen,
-            name=self.name,
-            graph_ids=None if self.graph_ids is None else self.graph_ids[number].tolist(),
-            label_names=self.label_names,
-            feature_names=self.feature_names,
-            notes=self.notes,
-            labeled=self.y is not None,
-        )
-        part.num_classes = self.num_classes
+        part = copy.copy(self)
+        part._graphs = chosen
+        rows = list(range(len(self))[number])
+        part.graph_ids = None if self.graph_ids is None else self.graph_ids[rows]
+        part.y = None if self.y is None else self.y[rows]
         return part
 
     def __len__(self) -> int:
@@ -200,14 +169,11 @@ def as_collection(data: Any) -> Any:
     """
     if isinstance(data, Dataset) and getattr(data, "y", None) is None and len(data) > 1:
         return GraphList([data[k] for k in range(len(data))], name=getattr(data, "name", None))
-    graphs = isinstance(data, list | tuple) and bool(data) and all(isinstance(graph, Data) for graph in data)
-    return GraphList([_on_cpu(graph) for graph in data]) if graphs else _on_cpu(data)
-
-
-def _on_cpu(data: Any) -> Any:
-    if not isinstance(data, Data) or all(not isinstance(x, torch.Tensor) or x.is_cpu for _, x in data):
-        return data
-    return copy.copy(data).cpu()
+    if isinstance(data, list | tuple) and data and all(isinstance(graph, Data) for graph in data):
+        return GraphList([as_collection(graph) for graph in data])
+    if isinstance(data, Data) and any(isinstance(x, torch.Tensor) and not x.is_cpu for _, x in data):
+        return copy.copy(data).cpu()
+    return data
 
 
 def _class_of(graph: Data, what: str) -> int:
