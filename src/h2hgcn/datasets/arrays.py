@@ -106,26 +106,24 @@ def plain_array(source: Any, origin: str) -> Any:
     try:
         return to_numpy(source)
     except (TypeError, ValueError, RuntimeError):
-        raise DataError(
-            f"{origin} are no rows of equal length; pass an array or a tensor with as much for every node"
-        ) from None
+        raise DataError(f"{origin} are no rows of equal length; give as much for every node") from None
 
 
-def edge_ends(graph: Any) -> NDArray[np.int64]:
-    """The two ends of every edge, ``(2, edges)``."""
+def edge_ends(graph: Any, num_nodes: int | None = None) -> NDArray[np.int64]:
+    """The two ends of every edge, ``(2, edges)``; ``num_nodes`` if the graph may not know it."""
     edge_index = torch.as_tensor(graph.edge_index).detach().cpu()
     if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
         raise DataError(f"edge_index is {edge_index.dtype}; name nodes by whole numbers (torch.int64)")
     if edge_index.dim() != 2 or len(edge_index) != 2:
         raise DataError(f"edge_index has shape {tuple(edge_index.shape)}; give one row of sources and one of targets")
     ends: NDArray[np.int64] = edge_index.numpy().astype(np.int64, copy=False)
-    check_nodes(graph, "edge_index", ends)
+    check_nodes(graph, "edge_index", ends, num_nodes)
     return ends
 
 
-def check_nodes(graph: Any, name: str, nodes: NDArray[np.int64]) -> None:
-    """Whether all of these nodes are nodes of the graph."""
-    num_nodes = int(graph.num_nodes or 0)
+def check_nodes(graph: Any, name: str, nodes: NDArray[np.int64], num_nodes: int | None = None) -> None:
+    """Raises unless all of these nodes are nodes of the graph."""
+    num_nodes = int(graph.num_nodes or 0) if num_nodes is None else num_nodes
     if nodes.size and (nodes.min() < 0 or nodes.max() >= num_nodes):
         wrong = nodes.min() if nodes.min() < 0 else nodes.max()
         raise DataError(f"{name} names node {wrong}, but the graph has {num_nodes} nodes; fix num_nodes or the edges")

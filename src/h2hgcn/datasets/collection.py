@@ -61,16 +61,9 @@ class GraphCollection(Dataset):  # type: ignore[misc]
 class FlatCollection(GraphCollection):
     """Graphs one after the other in shared arrays, as readers of files with many graphs find them.
 
-    Graph ``i`` has the nodes ``node_pointers[i]`` to ``node_pointers[i + 1]`` and likewise its edges. The arrays may be
-    of small types, such as ``uint8`` for one-hot features; a graph gets ``float32`` features and ``int64`` edges.
-
-    Args:
-        name: What the collection is called.
-        x: Features of all nodes, ``(nodes, features)``.
-        edge_index: All edges, ``(2, edges)``, both directions, nodes counted from 0 within their graph.
-        node_pointers: Where each graph's nodes begin, and the number of nodes at last, ``(graphs + 1)``.
-        edge_pointers: The same of the edges.
-        y: The class of every graph, ``(graphs)``, counted from 0.
+    Graph ``i`` has the nodes ``node_pointers[i]`` to ``node_pointers[i + 1]`` and likewise its edges, whose nodes are
+    counted from 0 within their graph. The arrays may be of small types, such as ``uint8`` for one-hot features; a graph
+    gets ``float32`` features and ``int64`` edges.
     """
 
     def __init__(
@@ -138,7 +131,7 @@ class GraphList(Sequence[Data]):
         for number, graph in enumerate(self._graphs):
             if graph.num_node_features != self.num_node_features:
                 raise DataError(
-                    f"{self._called(number)} has {graph.num_node_features} features a node (x), {self._called(0)} has "
+                    f"{self._called(number)} has {graph.num_node_features} features a node, {self._called(0)} has "
                     f"{self.num_node_features}; give all graphs the same columns"
                 )
 

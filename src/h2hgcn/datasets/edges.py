@@ -17,6 +17,7 @@ from torch_geometric.utils import is_undirected
 from h2hgcn.datasets.arrays import (
     MASKS,
     are_integers,
+    edge_ends,
     given_ids,
     ids_of_array,
     ids_of_objects,
@@ -95,13 +96,11 @@ def edges_from_table(
         _refuse_forgotten_header(table, ends)
     weight = _weight_column(table, weights, ends)
 
+    remedy = "give every edge a number, or take no weights (weights=False, --weights none)"
+
     def numbered() -> Iterator[tuple[NDArray[Any], ...]]:
-        for *both, last in table.batches([*ends, ends[0] if weight is None else weight]):
-            if weight is None:
-                yield tuple(map(codes, both))
-            else:
-                numbers = last.numbers("give every edge a number, or take no weights (weights=False, --weights none)")
-                yield *map(codes, both), checked_weights(numbers, last.where)
+        for source, target, *rest in table.batches([*ends] if weight is None else [*ends, weight]):
+            yield codes(source), codes(target), *(part.numbers(remedy) for part in rest)
 
     source, target, *values = arrays.join("edges", numbered())
     may_have_header = not table.has_header and table.header_guessed and ids.dtype.kind == "U"
@@ -158,9 +157,7 @@ def _refuse_forgotten_header(table: Table, ends: Sequence[int]) -> None:
     rows = [table.first_ids(column, 100) for column in ends]
     are_numbers = [[text.lstrip("-").isdigit() for text in column] for column in rows]
     if len(rows[0]) > 1 and not are_numbers[0][0] and all(all(column[1:]) for column in are_numbers):
-        raise DataError(
-            f"{table.where(0)}: {shown(rows[0][0])} looks like a header above integer ids; leave out header=False"
-        )
+        raise DataError(f"{table.where(0)}: {shown(rows[0][0])} looks like a header; leave out header=False")
 
 
 def _weight_column(table: Table, weights: str | bool | None, ends: Sequence[int]) -> int | None:
@@ -173,9 +170,7 @@ def _weight_column(table: Table, weights: str | bool | None, ends: Sequence[int]
     if table.has_header:
         named = [k for k in others if table.columns[k].lower() in _WEIGHT_NAMES]
         if weights is True and not named:
-            raise DataError(
-                f"{table.origin} has no column of weights; it has {', '.join(table.columns)}: name one of them"
-            )
+            raise DataError(f"{table.origin} has no column of weights; name one of {', '.join(table.columns)}")
         return named[0] if named else None
     if len(others) == 1:
         return None if all(part.is_blank() for part in table.column(others[0])) else others[0]
@@ -260,8 +255,7 @@ def edges_from_pairs(pairs: Any, origin: str = "the edges", with_weights: bool =
     edges = edges_from_array(array, origin, square_is_index=array.dtype.kind in "iu")
     if array.shape == (2, 2) and array.dtype.kind in "iu" and not np.array_equal(array, array.T):
         edges.notes.append(
-            "two rows of two integers are taken for an edge_index, with an edge in every column; pass a list of pairs "
-            "if an edge is in every row"
+            "two rows of two integers are taken for an edge_index; pass a list of pairs if rows are edges"
         )
     return edges
 
@@ -269,10 +263,7 @@ def edges_from_pairs(pairs: Any, origin: str = "the edges", with_weights: bool =
 def edges_from_array(array: Any, origin: str, square_is_index: bool) -> EdgeList:
     """Edges of an array ``(2, k)`` or ``(k, 2)``; one that is both is as ``square_is_index`` says."""
     if array.ndim != 2 or 2 not in array.shape:
-        raise DataError(
-            f"{origin} have shape {array.shape}; pass an edge_index (2 × k), or pairs of nodes (k × 2), and weights "
-            "apart from them"
-        )
+        raise DataError(f"{origin} have shape {array.shape}; pass an edge_index (2 × k) or pairs of nodes (k × 2)")
     is_index = array.shape[0] == 2 and (array.shape[1] != 2 or square_is_index)
     return _encoded(ids_of_array(array.T if is_index else array, origin), origin, "column" if is_index else "row")
 
@@ -296,8 +287,7 @@ def _edges_from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeL
     is_same_graph = len(pairs) == 2 and len(pairs[0]) == 2 and pairs[0][1] == pairs[1][0]
     if len(pairs) == 2 and all(isinstance(pair, list) for pair in pairs) and are_integers(values) and not is_same_graph:
         edges.notes.append(
-            f"the two lists are taken for two edges, {pairs[0]} and {pairs[1]}; an edge_index (2 × k) goes in as a "
-            "tensor or an array"
+            f"the two lists are taken for two edges, {pairs[0]} and {pairs[1]}; pass an edge_index as an array"
         )
     return edges
 
@@ -320,9 +310,7 @@ def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str
     gaps = [row for row, value in enumerate(given) if value is None]
     if len(gaps) < len(given):
         if gaps:
-            raise DataError(
-                f"{edges.where(gaps[0])}: no {key!r}, which other edges have; give it one, or pass weights=False"
-            )
+            raise DataError(f"{edges.where(gaps[0])}: no {key!r}; give every edge one, or pass weights=False")
         edges.weights = real_weights(given, len(pairs), origin)
         if not isinstance(weights, str):
             edges.notes.append(f"the edge attribute {key!r} is taken for edge weights")
@@ -358,16 +346,9 @@ def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
     origin = "the PyG graph"
     if not isinstance(data.edge_index, torch.Tensor):
         raise DataError(f"{origin} has no edge_index")
-    index = to_numpy(data.edge_index)
-    if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
-        raise DataError(
-            f"{origin} has an edge_index of shape {index.shape} and type {index.dtype}; it takes two rows of integers"
-        )
-    index = index.astype(np.int64)
     given, count = getattr(data, "node_ids", None), num_nodes_of(data)
     ids = np.arange(count) if given is None else given_ids(given, count, f"{origin}, node_ids")
-    if index.size and (index.min() < 0 or index.max() >= len(ids)):
-        raise DataError(f"{origin} has {len(ids)} nodes, but its edges name nodes {index.min()} to {index.max()}")
+    index = edge_ends(data, count)
     edges = EdgeList(ids, index[0], index[1], lambda row: f"{origin}, edge {row}", origin, all_nodes=True)
     key = weights if isinstance(weights, str) else "edge_weight"
     given = None if weights is False else getattr(data, key, None)

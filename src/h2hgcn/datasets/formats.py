@@ -77,9 +77,7 @@ def _number(edges: EdgeList, size: int) -> None:
         raise DataError(f"{edges.origin}: the ends must be the numbers of rows, 0 to {size - 1}")
     outside = edges.ids[(edges.ids < 0) | (edges.ids >= size)]
     if len(outside):
-        raise DataError(
-            f"{edges.origin}: an edge names node {outside[0]}, but there are {size} rows of nodes; fix the edge"
-        )
+        raise DataError(f"{edges.origin}: an edge names node {outside[0]}, but there are {size} rows of nodes")
     edges.source, edges.target = edges.ids[edges.source], edges.ids[edges.target]
     edges.ids, edges.all_nodes = np.arange(size), True
 

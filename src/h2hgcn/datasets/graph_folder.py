@@ -3,7 +3,8 @@
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from h2hgcn.datasets.arrays import unknown_nodes
 from h2hgcn.datasets.collection import GraphList
 from h2hgcn.datasets.edges import EdgeList
 from h2hgcn.datasets.labels import label_tensor, read_labels
-from h2hgcn.datasets.loading import FORMATS, columns_of, graph_of, read_edges_from
+from h2hgcn.datasets.loading import FORMATS, graph_of, options_of, read_edges_from
 from h2hgcn.datasets.nodes import add_structural_features, and_more, structural_features
 from h2hgcn.datasets.table_files import TABLE_SUFFIXES, TextFormat, local_path
 from h2hgcn.datasets.tables import ID_NAMES, single
@@ -75,47 +76,30 @@ def load_graphs(
     text, prefix = TextFormat(header, delimiter, comment), _tu_prefix(path)
     if prefix is not None:
         if columns is not None or text != TextFormat() or weights:
-            raise DataError(
-                f"{path} holds a TU dataset; columns, header, delimiter, comment and weights are for graphs in files"
-            )
+            raise DataError(f"{path} holds a TU dataset; columns, header, delimiter, comment and weights do not apply")
         graphs = _tu_graphs(*prefix, features, directed, labels)
     else:
-        graphs = _file_graphs(path, labels, features, weights, directed, columns, text)
+        read = partial(read_edges_from, weights=weights, columns=columns, text=text)
+        graphs = _file_graphs(path, labels, features, directed, read, text)
     for note in graphs.notes:
         warnings.warn(f"{path}: {note}", DataWarning, stacklevel=2)
     return graphs
 
 
-def load_graphs_by_text(
-    graphs: str,
-    labels: str | bool | None = None,
-    features: str | Sequence[str] | None = None,
-    weights: str | None = None,
-    directed: bool | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    **options: Any,
-) -> GraphList:
+def load_graphs_by_text(graphs: str, features: str | Sequence[str] | None = None, **flags: Any) -> GraphList:
     """``load_graphs`` for what flags and configuration files say."""
     if not graphs:
         raise DataError("--graphs is empty; name a folder of graphs")
     chosen = False if features == "none" else features.split(",") if isinstance(features, str) else features
-    weighted = False if weights == "none" else weights
-    return load_graphs(graphs, labels, chosen, weighted, directed, columns=columns_of(source, target), **options)
+    return load_graphs(graphs, features=chosen, **options_of(**flags))
 
 
 def _file_graphs(
-    folder: Path,
-    labels: Any,
-    features: Any,
-    weights: str | bool | None,
-    directed: bool | None,
-    columns: tuple[str, str] | None,
-    text: TextFormat,
+    folder: Path, labels: Any, features: Any, directed: bool | None, read: Callable[[Path], EdgeList], text: TextFormat
 ) -> GraphList:
     labels = _labels_file(folder) if labels is None else labels
     files, notes = _graph_files(folder, labels)
-    sources = {name: read_edges_from(path, weights, columns, text) for name, path in files.items()}
+    sources = {name: read(path) for name, path in files.items()}
     directions: dict[bool, str] = {}
     for source in sources.values():
         if not len(source.ids):
@@ -148,11 +132,7 @@ def _file_graphs(
 
 
 def _collection(
-    name: str,
-    graphs: list[Data],
-    ids: list[str] | None,
-    classes: Classes | None,
-    notes: list[str],
+    name: str, graphs: list[Data], ids: list[str] | None, classes: Classes | None, notes: list[str]
 ) -> GraphList:
     """The graphs with what belongs to each; what they share is in the list."""
     y, label_names = (None, None) if classes is None else classes
@@ -186,10 +166,7 @@ def _graph_files(folder: Path, labels: Any) -> tuple[dict[str, Path], list[str]]
         if path.is_dir() or kind not in _GRAPH_SUFFIXES:
             others.append(path.name)
         elif name in found:
-            raise DataError(
-                f"{found[name]} and {path} are both called {name!r}; a graph is called by its file's name without the "
-                "ending, so rename one of them"
-            )
+            raise DataError(f"{found[name]} and {path} are both called {name!r} without their endings; rename one")
         else:
             found[name] = path
     if not found:
@@ -227,16 +204,11 @@ def _chosen_features(sources: list[EdgeList], features: Any, notes: list[str]) -
     if features is not None:
         lacking = next((source.origin for source in sources if source.attributes is None), None)
         if lacking is not None:
-            raise DataError(
-                f"{lacking} has no node attributes, so no features {_listed(list(features))}; "
-                "use GraphML or GEXF files, or leave features out"
-            )
+            raise DataError(f"{lacking} has no node attributes; use GraphML or GEXF files, or leave features out")
         return list(features)
     origins = {source.features is not None: source.origin for source in reversed(sources)}
     if len(origins) > 1:
-        raise DataError(
-            f"{origins[True]} has features (x), {origins[False]} has none; give all graphs the same columns"
-        )
+        raise DataError(f"{origins[True]} has features (x), {origins[False]} has none; give all the same columns")
     if True in origins:
         return None
     names = list(dict.fromkeys(name for source in sources for name in source.attribute_names))

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,11 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from h2hgcn.datasets.arrays import UNLABELLED, ids_of_objects, load_named_array, plain_array
+from h2hgcn.datasets.arrays import UNLABELLED, ids_of_objects, plain_array
 from h2hgcn.datasets.edges import EdgeList
-from h2hgcn.datasets.nodes import NodeValues, are_names, attribute_of, by_key, node_frame, of_graph, read_node_table
-from h2hgcn.datasets.table_files import TextFormat, check_is_file, local_path
-from h2hgcn.datasets.tables import ID_NAMES, Ids, Table, id_column, is_frame
+from h2hgcn.datasets.nodes import NodeValues, are_names, attribute_of, by_key, of_graph, open_values
+from h2hgcn.datasets.table_files import TextFormat
+from h2hgcn.datasets.tables import ID_NAMES, Ids, Table
 from h2hgcn.errors import DataError
 
 _LABEL_NAMES = frozenset({"label", "labels", "y", "class", "category", "target"})
@@ -39,20 +38,15 @@ def read_labels(
 
     ``known`` are the ids of the edges, by which a header is told from a row; ``id_names`` are names of id columns.
     """
-    origin = "the labels"
-    if isinstance(source, str | Path):
-        path = local_path(source)
-        check_is_file(path)
-        if path.suffix.lower() not in (".npy", ".npz"):
-            table, notes = read_node_table(path, known, text or TextFormat(), _LABEL_NAMES, id_names)
-            return _labels_of_table(table, id_column(table.columns, id_names), notes)
-        source, origin = load_named_array(path, ("y", "labels")), str(path)
-    if isinstance(source, Mapping):
-        keys, labels = list(source), [_label(value) for value in source.values()]
+    given, column, origin, notes = open_values(
+        source, "labels", ("y", "labels"), known, text or TextFormat(), _LABEL_NAMES, id_names
+    )
+    if isinstance(given, Table):
+        return _labels_of_table(given, column, notes)
+    if isinstance(given, Mapping):
+        keys, labels = list(given), [_label(value) for value in given.values()]
         return _noted(NodeValues(labels, origin, by_key("label", keys), ids_of_objects(keys)))
-    if is_frame(source):
-        return _labels_of_table(*node_frame(source, "labels", known), [])
-    array = plain_array(source, origin)
+    array = plain_array(given, origin)
     array = array.toarray() if sp.issparse(array) else array
     array = array.reshape(-1) if array.shape[1:] == (1,) else array
     if array.ndim != 1:
@@ -71,9 +65,7 @@ def _labels_of_table(table: Table, column: int | None, notes: list[str]) -> Node
         words = [None if value is None else str(value).strip().lower() for value in table.values(split)]
         for row, word in enumerate(words):
             if word and word not in _PARTS:
-                raise DataError(
-                    f"{table.where(row)}: the split {word!r} is not known; use train, val or test, or leave it blank"
-                )
+                raise DataError(f"{table.where(row)}: the split {word!r} is not train, val or test, or blank")
         parts = [_PARTS[word] if word else None for word in words]
     others = [k for k in others if table.columns[k].lower() in _LABEL_NAMES] or others
     if len(others) != 1:

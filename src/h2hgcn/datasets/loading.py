@@ -366,8 +366,8 @@ def _edges_of(
         return edges_from_pyg(source, weights)
     if isinstance(source, BaseData | Dataset):
         raise DataError(
-            f"edges come from one graph with one kind of nodes, not from a {type(source).__name__}; pass dataset[0], "
-            "or graph.to_homogeneous()"
+            f"edges come from one homogeneous graph, not from a {type(source).__name__}; pass dataset[0], or "
+            "graph.to_homogeneous()"
         )
     if not hasattr(source, "__iter__"):
         raise DataError(f"edges come from a file or a graph, not from a {type(source).__name__}")
@@ -376,16 +376,7 @@ def _edges_of(
     return edges_from_pairs(source, with_weights=weights is not False)
 
 
-def load_graph_by_text(
-    edges: str,
-    features: str | None = None,
-    labels: str | None = None,
-    weights: str | None = None,
-    directed: bool | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    **options: Any,
-) -> Any:
+def load_graph_by_text(edges: str, features: str | None = None, **flags: Any) -> Data:
     """``load_graph`` for what flags and configuration files say."""
     if not edges:
         raise DataError("--edges is empty; name a file of edges")
@@ -393,23 +384,24 @@ def load_graph_by_text(
     if edges.lower() in DATASETS and not path.exists():
         raise DataError(f"--edges {edges}: that is a named dataset, not a file; train on it with --dataset {edges}")
     if path.is_dir() and not is_converted(edges):
-        raise DataError(
-            f"{edges} is a folder; for a folder of graphs use --graphs {edges}, for one graph name its file"
-        )
+        raise DataError(f"{edges} is a folder; name a file, or for a folder of graphs use --graphs {edges}")
     chosen: Any = features
     if features is not None and path.suffix.lower() in (".graphml", ".gexf"):  # which have node attributes
         is_file = Path(features).exists() or file_kind(Path(features)) in TABLE_SUFFIXES | {".npy", ".npz"}
         chosen = features if is_file else features.split(",")
-    options = {name: value for name, value in options.items() if value is not None}
-    weighted = False if weights == "none" else weights
-    return load_graph(path, chosen, labels, weighted, directed, columns=columns_of(source, target), **options)
+    return load_graph(path, chosen, **options_of(**flags))
 
 
-def columns_of(source: str | None, target: str | None) -> tuple[str, str] | None:
-    """The columns of edges that flags name."""
+def options_of(
+    weights: str | None = None, source: str | None = None, target: str | None = None, **others: Any
+) -> dict[str, Any]:
+    """The arguments of ``load_graph`` for what flags say of a graph."""
     if (source is None) != (target is None):
         raise DataError("--source and --target belong together; give both or none")
-    return None if source is None or target is None else (source, target)
+    options = others | {
+        "weights": False if weights == "none" else weights, "columns": None if source is None else (source, target),
+    }  # fmt: skip
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def has_split(edges: str | None, labels: str | None, text: TextFormat | None = None) -> bool:

@@ -73,16 +73,14 @@ def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes
         count = len(values)
         if not np.array_equal(nodes, np.arange(count)):
             raise DataError(
-                f"{values.origin} has {count} rows without ids, but there are {len(nodes)} nodes with ids from "
-                f"{shown(nodes[0])} to {shown(nodes[-1])}; {what} without ids belong to the nodes 0 to {count - 1}: "
-                "pass them with ids, as in a column 'id'"
+                f"{values.origin} has {count} rows without ids, for the nodes 0 to {count - 1}, but nodes go from "
+                f"{shown(nodes[0])} to {shown(nodes[-1])}; pass them with ids, as in a column 'id'"
             )
         return np.arange(count)
     ids = values.ids.astype(np.str_) if nodes.dtype.kind == "U" else values.ids
     if ids.dtype.kind != nodes.dtype.kind:
         raise DataError(
-            f"{values.where(0)}: the id {shown(ids[0])} is not an integer, but those of the edges are; "
-            f"{what} must use the same ids"
+            f"{values.where(0)}: the id {shown(ids[0])} is not an integer, but those of the edges are; use the same ids"
         )
     order = np.argsort(ids, kind="stable")
     repeated = np.flatnonzero(ids[order][1:] == ids[order][:-1])
@@ -152,23 +150,22 @@ def _has_other_header(table: Table, nodes: set[str], id_names: frozenset[str]) -
 def node_frame(source: Any, what: str, known: Ids | None) -> tuple[Table, int | None]:
     """A frame with a row for each node, and which column has the node ids; None if rows belong to the nodes 0, 1, ...
 
-    The first of these that there is holds the ids: an index or a column called ``id``, ``node``, ...; an index that has
-    a name, or texts; a first column of texts, or of distinct integers that fit the ``known`` ids; any other index but
-    the usual 0, 1, 2, ...
+    The first of these that there is holds the ids: a column called ``id``, ``node``, ...; an index that has a name, or
+    texts; a first column of texts, or of distinct integers that fit the ``known`` ids; any other index but the usual
+    0, 1, 2, ...
     """
     origin = f"the {type(source).__name__} of {what}"
     table = arrow_of(source, origin)
     index = source.index if is_pandas(source) else None
     if index is not None and index.nlevels > 1:
         raise DataError(f"{origin} has an index of {index.nlevels} levels; keep the one that holds node ids")
-    named = [k for k, name in enumerate(table.column_names) if name.lower() in ID_NAMES]
-    in_index = index is not None and str(index.name).lower() in ID_NAMES
-    if named and not in_index:
-        return frame_table(table, origin), named[0]
-    in_index = in_index or (index is not None and (index.name is not None or index.dtype.kind not in "iu"))
+    column = id_column(table.column_names)
+    if column or (table.num_columns and table.column_names[0].lower() in ID_NAMES):
+        return frame_table(table, origin), column
+    in_index = index is not None and (index.name is not None or index.dtype.kind not in "iu")
     if not in_index and table.num_columns > 1 and _holds_ids(table.column(0), known):
         return frame_table(table, origin), 0
-    if index is None or (not in_index and is_numbered(index)):
+    if index is None or is_numbered(index):
         return frame_table(table, origin), None
     ids = arrow_of(index.to_frame(index=False, name="index"), origin).column(0)
     return frame_table(table.add_column(0, f"index {index.name or ''}".strip(), ids), origin), 0
@@ -183,6 +180,27 @@ def _holds_ids(column: pa.ChunkedArray, known: Ids | None) -> bool:
     return bool(np.isin(known, values).all() or np.isin(values, known).all())
 
 
+def open_values(
+    source: Any, what: str, arrays: tuple[str, ...], known: Ids | None, text: TextFormat,
+    names: frozenset[str] = frozenset(), id_names: frozenset[str] = ID_NAMES, *, keep: bool = True,
+) -> tuple[Any, int | None, str, list[str]]:  # fmt: skip
+    """What was given for nodes: a table, a mapping or an array; the column of ids of a table; its origin; notes.
+
+    ``arrays`` are names in NPZ files, the others are those of ``read_node_table``.
+    """
+    if is_frame(source):
+        table, column = node_frame(source, what, known)
+        return table, column, str(table.origin), []
+    if not isinstance(source, str | Path):
+        return source, None, f"the {what}", []
+    path = local_path(source)
+    check_is_file(path)
+    if path.suffix.lower() in (".npy", ".npz"):
+        return load_named_array(path, arrays), None, str(path), []
+    table, notes = read_node_table(path, known, text, names, id_names, keep=keep)
+    return table, id_column(table.columns, id_names), str(path), notes
+
+
 def read_features(
     source: Any, known: Ids | None = None, text: TextFormat | None = None, arrays: Arrays | None = None
 ) -> NodeValues:
@@ -191,19 +209,13 @@ def read_features(
 
     ``known`` are the ids of the edges, by which a header is told from a row.
     """
-    arrays = arrays or Arrays()
-    if isinstance(source, str | Path):
-        path = local_path(source)
-        check_is_file(path)
-        if path.suffix.lower() in (".npy", ".npz"):
-            return _features_of_array(load_named_array(path, ("x", "features", "feats")), str(path))
-        table, notes = read_node_table(path, known, text or TextFormat(), keep=arrays.folder is None)
-        return _features_of_table(table, id_column(table.columns), notes, arrays)
-    if isinstance(source, Mapping):
-        return _features_of_mapping(source)
-    if is_frame(source):
-        return _features_of_table(*node_frame(source, "features", known), [], arrays)
-    return _features_of_array(source, "the features")
+    arrays, text = arrays or Arrays(), text or TextFormat()
+    given, column, origin, notes = open_values(
+        source, "features", ("x", "features", "feats"), known, text, keep=arrays.folder is None
+    )
+    if isinstance(given, Table):
+        return _features_of_table(given, column, notes, arrays)
+    return _features_of_mapping(given) if isinstance(given, Mapping) else _features_of_array(given, origin)
 
 
 def _features_of_table(table: Table, column: int | None, notes: list[str], arrays: Arrays) -> NodeValues:
@@ -251,8 +263,8 @@ def _features_of_triples(table: Table, column: int, notes: list[str]) -> NodeVal
     if len(repeated):
         row = int(order[repeated[0] + 1])
         raise DataError(
-            f"{table.where(row)}: the feature {shown(names[places[row]])} of {shown(ids[nodes[row]])} comes a second "
-            f"time{and_more(len(repeated))}; keep one row"
+            f"{table.where(row)}: the feature {shown(names[places[row]])} of {shown(ids[nodes[row]])} "
+            f"comes a second time{and_more(len(repeated))}; keep one row"
         )
     first = np.unique(nodes, return_index=True)[1]
     return _checked(
@@ -349,9 +361,7 @@ def features_of(
             try:
                 float(value)
             except (TypeError, ValueError):
-                raise DataError(
-                    f"{source.origin}: the node attribute {name!r} holds {value!r}, which is not a number"
-                ) from None
+                raise DataError(f"{source.origin}: the node attribute {name!r} holds {value!r}, not a number") from None
     nodes = [node for node in columns[0] if all(node in column for column in columns)]
     read = read_features({node: [float(column[node]) for column in columns] for node in nodes})
     read.names = names
@@ -362,8 +372,7 @@ def of_graph(values: NodeValues, source: EdgeList, name: str) -> NodeValues:
     """Values that came with a graph belong to its nodes, in its order."""
     if len(values) != len(source.ids):
         raise DataError(
-            f"{source.origin}: {name} has {len(values)} rows for {len(source.ids)} nodes; give one row a node, or "
-            "leave it out"
+            f"{source.origin}: {name} has {len(values)} rows for {len(source.ids)} nodes; give each one row"
         )
     values.ids = source.ids
     return values

@@ -117,9 +117,7 @@ class _TextReader:
         self._path = path
         self._comment = "#" if text.comment is None else text.comment
         comment = rf"{re.escape(self._comment)}[^\n]*" if self._comment else r"\b\B"  # which matches nothing
-        self._skipped = re.compile(rf"[ \t]*({comment})?(?:\n|\Z)")
-        self._skipped_lines = re.compile(rf"(?m)^[ \t]*(?:{comment})?\n")
-        self._comment_lines = re.compile(rf"(?m)^[ \t]*{comment}\n")
+        self._skipped = re.compile(rf"(?m)^[ \t]*({comment})?(?:\n|\Z)")
         self._comments = 0
         self.delimiter = self._guess_delimiter() if text.delimiter is None else text.delimiter
         head = self._head(self.delimiter)
@@ -204,9 +202,14 @@ class _TextReader:
     def _parse_at_once(self, text: str) -> pa.RecordBatch | None:
         """By Arrow, which is many times faster. None where a record takes several lines, or Arrow fails."""
         lines = text if text.endswith("\n") else f"{text}\n"
-        kept = self._skipped_lines.sub("", lines)
-        if not kept or ('"' in kept and (self.delimiter == " " or self._is_hard_to_quote(kept))):
+        kept = self._skipped.sub("", lines)
+        if not kept:
             return None
+        if '"' in kept:
+            # behind blanks, Arrow does not take it for a quote; and one that is odd may be open at the end of its line
+            late = re.search(rf'(?m)(?:^|{re.escape(self.delimiter)})[ \t]+"', kept) is not None
+            if late or self.delimiter == " " or any(line.count('"') % 2 for line in kept.split("\n")):
+                return None
         if self.delimiter == " ":
             kept = "\n".join(_BLANKS.sub(" ", line.strip(" \t")) for line in kept.split("\n"))
         content = kept.encode()
@@ -222,13 +225,8 @@ class _TextReader:
         if len(table) != kept.count("\n"):
             return None
         if len(kept) < len(lines):
-            self._comments += len(self._comment_lines.findall(lines))
+            self._comments += sum(map(bool, self._skipped.findall(lines)))
         return table.combine_chunks().to_batches()[0]
-
-    def _is_hard_to_quote(self, lines: str) -> bool:
-        """Whether a quote stands behind blanks, which Arrow does not take for one, or may be open at a line's end."""
-        late = re.search(rf'(?m)(?:^|{re.escape(self.delimiter)})[ \t]+"', lines) is not None
-        return late or any(line.count('"') % 2 for line in lines.split("\n"))
 
     def _head(self, delimiter: str) -> list[list[str]]:
         rows: list[list[str]] = []
@@ -244,7 +242,7 @@ class _TextReader:
         What stands in quotes does not count, and a comma may be a decimal one between semicolons.
         """
         _, head = next(text_blocks(self._path, _HEAD_BYTES), (1, ""))
-        bare = _QUOTED_FIELD.sub('"', self._skipped_lines.sub("", head))
+        bare = _QUOTED_FIELD.sub('"', self._skipped.sub("", head))
         possible = [delimiter for delimiter in _DELIMITERS if delimiter in bare] or list(_DELIMITERS)
         rows = {delimiter: self._head(delimiter) for delimiter in possible}
         cutting = [delimiter for delimiter in possible if rows[delimiter] and len(rows[delimiter][0]) > 1]
@@ -326,16 +324,12 @@ def text_blocks(path: Path, size: int) -> Iterator[tuple[int, str]]:
             content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if b"\0" in content:
             number = line + content[: content.index(b"\0")].count(b"\n")
-            raise DataError(
-                f"{path}, line {number}: there is a NUL byte, so this is not text; convert it, or name another file"
-            )
+            raise DataError(f"{path}, line {number}: there is a NUL byte, so this is not text; convert it")
         try:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             number = line + content[: error.start].count(b"\n")
-            raise DataError(
-                f"{path}, line {number}: this is not UTF-8 text ({error.reason}); save it as UTF-8"
-            ) from None
+            raise DataError(f"{path}, line {number}: this is not UTF-8 text; save it as UTF-8") from None
         yield line, text.removeprefix("\ufeff") if line == 1 else text
         line += text.count("\n")
 

@@ -33,43 +33,33 @@ _WIDE_BYTES, _WIDE_FACTOR = 1 << 28, 16
 BLOCK = 1 << 22
 
 
+@dataclass
 class Table:
-    """Named columns whose rows come in batches.
+    """Named columns whose rows come in batches."""
 
-    Args:
-        origin: The file, or words for what was in memory; named in messages.
-        columns: The names of the columns.
-        read: Reads the rows, from the start every time.
-        where: Says where a row is, counted from 0.
-        notes: What to tell the user once all rows were read.
-        has_header: Whether the columns have names of their own.
-        header_guessed: Whether that was guessed.
-        typed: Whether texts are ids as they are; else ``7`` may have been written for a number.
-        keep: Whether to keep the rows in memory, so that they are read once.
-    """
-
-    def __init__(
-        self, origin: Path | str, columns: list[str], read: Callable[[], Iterator[pa.RecordBatch]],
-        where: Callable[[int], str], notes: Callable[[], list[str]] = list, *, has_header: bool = True,
-        header_guessed: bool = False, typed: bool = False, keep: bool = True,
-    ) -> None:  # fmt: skip
-        self.origin, self.columns, self.where, self.notes = origin, columns, where, notes
-        self.has_header, self.header_guessed, self.typed = has_header, header_guessed, typed
-        self._read, self._keep = read, keep
-        self._kept: list[pa.RecordBatch] | None = None
+    origin: Path | str  # the file, or words for what was in memory; named in messages
+    columns: list[str]
+    read: Callable[[], Iterator[pa.RecordBatch]]  # from the start every time
+    where: Callable[[int], str]  # says where a row is, counted from 0
+    notes: Callable[[], list[str]] = list  # what to tell the user once all rows were read
+    has_header: bool = True  # whether the columns have names of their own
+    header_guessed: bool = False  # whether that was guessed
+    typed: bool = False  # whether texts are ids as they are; else 7 may have been written for a number
+    keep: bool = True  # whether to keep the rows in memory, so that they are read once
+    kept: list[pa.RecordBatch] | None = None
 
     def batches(self, columns: Sequence[int]) -> Iterator[list["Column"]]:
         """Some columns of all rows, batch by batch. Raises if there are no rows."""
         kept, first = [], 0
-        for rows in self._read() if self._kept is None else self._kept:
+        for rows in self.read() if self.kept is None else self.kept:
             if len(rows):
                 yield [Column(rows.column(k), self, k, first) for k in columns]
                 first += len(rows)
-                if self._keep:
+                if self.keep:
                     kept.append(rows)
         if not first:
             raise DataError(f"{self.origin} has a header and no rows; put data into it, or name another file")
-        self._kept = kept if self._keep else None
+        self.kept = kept if self.keep else None
 
     def column(self, number: int) -> Iterator["Column"]:
         """One column, batch by batch."""
@@ -150,9 +140,8 @@ class Table:
         if 4 * longest * len(values) > max(_WIDE_BYTES, 4 * _WIDE_FACTOR * total):
             text = values[pc.index(lengths, longest).as_py()].as_py()
             raise DataError(
-                f"{self._place_of(text, columns)}: the id {text[:20]!r}... has {longest:,} letters, where all "
-                f"{len(values):,} ids have {total / len(values):.0f} on average; shorten it, since every id takes as "
-                "much memory as the longest"
+                f"{self._place_of(text, columns)}: the id {text[:20]!r}... has {longest:,} letters, all ids have "
+                f"{total / len(values):.0f} on average; shorten it, since every id takes as much memory as the longest"
             )
         return values.to_numpy(zero_copy_only=False).astype(np.str_)
 
