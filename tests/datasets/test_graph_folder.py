@@ -126,7 +126,10 @@ def test_attributes_that_all_nodes_have_are_features(tmp_path):
     assert structural.feature_names[-1] == "constant"
     again = load_graphs(tmp_path / "f", features=structural.feature_names)
     assert torch.equal(again[0].x, structural[0].x)
-    for features, message in (("rare", r"g0\.graphml: no node has an attribute 'rare'"), ("color", "is not a number")):
+    for features, message in (
+        ("rare", r"g0\.graphml: no node has an attribute 'rare'"),
+        ("color", "'color' holds 'red', not a number"),
+    ):
         with pytest.raises(DataError, match=message):
             load_graphs(tmp_path / "f", features=features)
     (tmp_path / "f" / "plain.csv").write_text("1,2\n")

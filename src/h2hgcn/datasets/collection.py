@@ -3,11 +3,11 @@
 import copy
 import hashlib
 from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
@@ -90,45 +90,30 @@ class FlatCollection(GraphCollection):
         )
 
 
+@dataclass(eq=False, repr=False)
 class GraphList(Sequence[Data]):
-    """A list of graphs, each with its class as ``y``.
+    """A list of graphs, each with its class as ``y``; without classes, ``y`` is None and they can only be predicted.
 
     A selection (``graphs[10:20]``) keeps ``num_classes`` and the names of the whole.
-
-    Args:
-        graphs: Graphs with the same columns of features.
-        name: What the collection is called.
-        graph_ids: The names of the graphs; without them, graphs are known by number.
-        label_names: The names of the classes, in the order of their numbers.
-        feature_names: The names of the columns of ``x``.
-        notes: What was left out, made up or assumed when the graphs were read.
-        labeled: Whether the graphs have classes; if not, ``y`` is None and they can only be predicted.
     """
 
-    def __init__(
-        self,
-        graphs: Sequence[Data],
-        *,
-        name: str | None = None,
-        graph_ids: Sequence[str] | None = None,
-        label_names: Sequence[Any] | None = None,
-        feature_names: Sequence[str] | None = None,
-        notes: Sequence[str] = (),
-        labeled: bool = True,
-    ) -> None:
-        self._graphs = list(graphs)
-        self.name = name
-        self.graph_ids: NDArray[Any] | None = None if graph_ids is None else np.asarray(graph_ids, dtype=np.str_)
-        self.label_names = None if label_names is None else list(label_names)
-        self.feature_names = None if feature_names is None else list(feature_names)
-        self.notes = list(notes)
-        self.y: torch.Tensor | None = None
-        self.num_classes = 0
+    graphs: list[Data]  # with the same columns of features
+    name: str | None = None  # what the collection is called
+    graph_ids: Any = None  # the names of the graphs, an array; without them, graphs are known by number
+    label_names: list[Any] | None = None  # the names of the classes, in the order of their numbers
+    feature_names: list[str] | None = None  # the names of the columns of x
+    notes: list[str] = field(default_factory=list)  # what was left out, made up or assumed when they were read
+    labeled: InitVar[bool] = True  # whether the graphs have classes
+    y: Tensor | None = field(init=False, default=None)
+    num_classes: int = field(init=False, default=0)
+
+    def __post_init__(self, labeled: bool) -> None:
+        self.graph_ids = None if self.graph_ids is None else np.asarray(self.graph_ids, dtype=np.str_)
         if labeled:
-            self.y = torch.tensor([_class_of(graph, self._called(k)) for k, graph in enumerate(self._graphs)])
+            self.y = torch.tensor([_class_of(graph, self._called(k)) for k, graph in enumerate(self.graphs)])
             self.num_classes = int(self.y.max()) + 1
-        self.num_node_features = int(self._graphs[0].num_node_features)
-        for number, graph in enumerate(self._graphs):
+        self.num_node_features = int(self.graphs[0].num_node_features)
+        for number, graph in enumerate(self.graphs):
             if graph.num_node_features != self.num_node_features:
                 raise DataError(
                     f"{self._called(number)} has {graph.num_node_features} features a node, {self._called(0)} has "
@@ -137,19 +122,19 @@ class GraphList(Sequence[Data]):
 
     def __getitem__(self, number: int | slice) -> Any:
         if not isinstance(number, slice):
-            return self._graphs[number]
-        chosen = self._graphs[number]
+            return self.graphs[number]
+        chosen = self.graphs[number]
         if not chosen:
             raise DataError(f"there is no graph in [{number.start}:{number.stop}] of {len(self)}")
         part = copy.copy(self)
-        part._graphs = chosen
+        part.graphs = chosen
         rows = list(range(len(self))[number])
         part.graph_ids = None if self.graph_ids is None else self.graph_ids[rows]
         part.y = None if self.y is None else self.y[rows]
         return part
 
     def __len__(self) -> int:
-        return len(self._graphs)
+        return len(self.graphs)
 
     def _called(self, number: int) -> str:
         return f"graph {number}" if self.graph_ids is None else f"the graph {self.graph_ids[number]}"

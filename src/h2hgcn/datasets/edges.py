@@ -39,6 +39,7 @@ from h2hgcn.datasets.tables import (
     is_numbered,
     is_pandas,
     is_text,
+    listed,
     shown,
     single,
 )
@@ -72,7 +73,6 @@ class EdgeList:
 
 
 _WEIGHT_NAMES = ("weight", "weights", "w", "value")
-_SHOWN_COLUMNS = 5
 
 # The first line of a table of texts is a header if so few rows are likely to look like one by chance.
 _BY_CHANCE = 0.05
@@ -134,9 +134,8 @@ def _column_notes(
         notes.append(f"{table.called(weight)} is taken for edge weights")
     unused = [k for k in range(len(table.columns)) if k not in (*ends, weight)]
     if unused and weights is None:
-        names = ", ".join(table.called(k) for k in unused[:_SHOWN_COLUMNS])
-        more = f" and {len(unused) - _SHOWN_COLUMNS} more" if len(unused) > _SHOWN_COLUMNS else ""
-        notes.append(f"not used: {names}{more}; name one as weights if it holds them")
+        names = listed([table.called(k) for k in unused], 5)
+        notes.append(f"not used: {names}; name one as weights if it holds them")
     return notes
 
 

@@ -21,7 +21,7 @@ from h2hgcn.datasets.labels import label_tensor, read_labels
 from h2hgcn.datasets.loading import FORMATS, graph_of, options_of, read_edges_from
 from h2hgcn.datasets.nodes import add_structural_features, and_more, structural_features
 from h2hgcn.datasets.table_files import TABLE_SUFFIXES, TextFormat, local_path
-from h2hgcn.datasets.tables import ID_NAMES, single
+from h2hgcn.datasets.tables import ID_NAMES, listed, single
 from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ _GRAPH_SUFFIXES = TABLE_SUFFIXES | FORMATS.keys()
 _GRAPH_ID_NAMES = ID_NAMES | {"graph", "graph_id", "graphs", "file"}
 _TU_EDGES = "_A.txt"
 _NODE_LABEL = "node label"
-
-# Names that a message lists.
-_SHOWN = 8
 
 Classes = tuple[torch.Tensor, list[Any]]  # counted from 0, and their names
 
@@ -173,7 +170,7 @@ def _graph_files(folder: Path, labels: Any) -> tuple[dict[str, Path], list[str]]
         held = f"it holds {', '.join(others[:3])}" if others else "it is empty"
         kinds = ", ".join(sorted(_GRAPH_SUFFIXES))
         raise DataError(f"{folder} holds no graphs ({held}); put one file a graph into it: {kinds}")
-    notes = [f"left out, since these are no graph files: {_listed(others)}"] if others else []
+    notes = [f"left out, since these are no graph files: {listed(others)}"] if others else []
     return {name: found[name] for name in sorted(found, key=_natural)}, notes
 
 
@@ -215,9 +212,9 @@ def _chosen_features(sources: list[EdgeList], features: Any, notes: list[str]) -
     numeric = [name for name in names if all(_is_numeric(source, name) for source in sources)]
     unused = [name for name in names if name not in numeric]
     if numeric:
-        notes.append(f"node attributes taken as features: {_listed(numeric)}")
+        notes.append(f"node attributes taken as features: {listed(numeric)}")
     if unused:
-        notes.append(f"node attributes not used, since they are not a number at every node: {_listed(unused)}")
+        notes.append(f"node attributes not used, since they are not a number at every node: {listed(unused)}")
     return numeric or None
 
 
@@ -323,14 +320,10 @@ def _tu_features(tu: "TUGraphs", where: Path, features: Any) -> tuple[torch.Tens
     # a label that these graphs lack is a column of zeros, one that the model does not know cannot be told
     strange = [name for name in wanted if name not in columns and not name.startswith(_NODE_LABEL)]
     if strange:
-        raise DataError(f"{where}: no node has {strange[0]!r}; the columns are {_listed(columns)}")
+        raise DataError(f"{where}: no node has {strange[0]!r}; the columns are {listed(columns)}")
     unknown = [name for name in label_columns if name not in wanted and x[:, columns.index(name)].any()]
     if unknown and any(name.startswith(_NODE_LABEL) for name in wanted):
-        raise DataError(f"{where}_node_labels.txt: some nodes have {unknown[0]!r}, which is none of {_listed(wanted)}")
+        raise DataError(f"{where}_node_labels.txt: some nodes have {unknown[0]!r}, which is none of {listed(wanted)}")
     empty = np.zeros(len(x), np.float32)
     chosen = [x[:, columns.index(name)] if name in columns else empty for name in wanted]
     return torch.from_numpy(np.stack(chosen, 1)), wanted
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f", ... ({len(names)})" if len(names) > _SHOWN else "")

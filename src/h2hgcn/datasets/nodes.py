@@ -31,15 +31,13 @@ from h2hgcn.datasets.tables import (
     is_numbered,
     is_pandas,
     is_text,
+    listed,
     shown,
     single,
 )
 from h2hgcn.errors import DataError
 
 Unlinked = Literal["error", "keep", "drop"]
-
-# Names of columns that a note lists.
-_SHOWN_NAMES = 5
 
 # The cap of HGCN's one-hot degree; larger degrees share the last column.
 DEGREE_CAP = 5
@@ -128,7 +126,7 @@ def read_node_table(
         return table, [f"the first line of {path} is taken for a row, not for a header"] if guess else []
     if table.columns[id_column(table.columns, id_names)].lower() in id_names:
         return table, []
-    return table, [f"the first line of {path} is taken for a header: {', '.join(table.columns[:_SHOWN_NAMES])}"]
+    return table, [f"the first line of {path} is taken for a header: {listed(table.columns, 5)}"]
 
 
 def _has_other_header(table: Table, nodes: set[str], id_names: frozenset[str]) -> bool:
@@ -150,18 +148,18 @@ def _has_other_header(table: Table, nodes: set[str], id_names: frozenset[str]) -
 def node_frame(source: Any, what: str, known: Ids | None) -> tuple[Table, int | None]:
     """A frame with a row for each node, and which column has the node ids; None if rows belong to the nodes 0, 1, ...
 
-    The first of these that there is holds the ids: a column called ``id``, ``node``, ...; an index that has a name, or
-    texts; a first column of texts, or of distinct integers that fit the ``known`` ids; any other index but the usual
-    0, 1, 2, ...
+    The first of these that there is holds the ids: an index or a column called ``id``, ``node``, ...; an index that has
+    a name, or texts; a first column of texts, or of distinct integers that fit the ``known`` ids; any other index but
+    the usual 0, 1, 2, ...
     """
     origin = f"the {type(source).__name__} of {what}"
     table = arrow_of(source, origin)
     index = source.index if is_pandas(source) else None
     if index is not None and index.nlevels > 1:
         raise DataError(f"{origin} has an index of {index.nlevels} levels; keep the one that holds node ids")
-    column = id_column(table.column_names)
-    if column or (table.num_columns and table.column_names[0].lower() in ID_NAMES):
-        return frame_table(table, origin), column
+    named = [k for k, name in enumerate(table.column_names) if name.lower() in ID_NAMES]
+    if named and (index is None or str(index.name).lower() not in ID_NAMES):
+        return frame_table(table, origin), named[0]
     in_index = index is not None and (index.name is not None or index.dtype.kind not in "iu")
     if not in_index and table.num_columns > 1 and _holds_ids(table.column(0), known):
         return frame_table(table, origin), 0

@@ -67,11 +67,9 @@ class Table:
 
     def column_number(self, name: str) -> int:
         """The place of a column; without a header, also by its number, counted from 1."""
-        if str(name) in self.columns:
-            return self.columns.index(str(name))
-        numbers = [] if self.has_header else [str(k + 1) for k in range(len(self.columns))]
-        if name in numbers:
-            return numbers.index(name)
+        for names in (self.columns, [] if self.has_header else [str(k + 1) for k in range(len(self.columns))]):
+            if str(name) in names:
+                return names.index(str(name))
         raise DataError(f"{self.origin} has no column {name!r}; it has {', '.join(self.columns)}")
 
     def called(self, column: int) -> str:
@@ -300,6 +298,11 @@ def column_names(names: Iterable[Any], origin: Path | str) -> list[str]:
 def shown(value: Any) -> str:
     """An id as a person wrote it, with quotes if it is text."""
     return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """The first names, for messages."""
+    return ", ".join(names[:most]) + (f", ... ({len(names)})" if len(names) > most else "")
 
 
 def is_frame(source: Any) -> bool:
