@@ -160,7 +160,7 @@ def test_from_python(learned, tmp_path, monkeypatch):
         (("train", "--graphs", "shapes"), "the graphs have no classes"),
         (("train", "--graphs", "shapes", "--labels", "none.csv"), "none.csv does not exist"),
         (("train", "--graphs", "shapes", "--labels", "new-y.csv"), "the graph 'g6' has no class (and 17 more)"),
-        (("train", "--graphs", "new", "--labels", "shapes-y.csv"), "there is no graph 'g6' in the folder"),
+        (("train", "--graphs", "new", "--labels", "shapes-y.csv"), "there is no graph 'g6'; ids go from g0 to g5"),
         (("train", "--graphs", "new", "--labels", "new-y.csv"), "--set task.num_folds=3"),
         (("train", "--graphs", "new", "--labels", "one.csv", "--set", "task.num_folds=2"), "have one class"),
         (("train", "--graphs", "shapes", "--task", "nc"), "shapes, which is a collection of graphs; choose gc"),

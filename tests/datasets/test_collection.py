@@ -98,12 +98,6 @@ def test_a_pickled_collection_is_the_same():
         ({"y": torch.zeros(0, dtype=torch.long)}, "one class a graph"),
         ({"y": torch.zeros(3)}, "one class a graph"),
         ({"y": torch.tensor([0, -1, 0])}, "one class a graph"),
-        ({"node_pointers": torch.tensor([0, 2, 5])}, "node_pointers must be 4 numbers for 3 graphs"),
-        ({"node_pointers": torch.tensor([0, 2, 4, 4])}, "node_pointers must rise from 0 to 5, but goes from 0 to 4"),
-        ({"node_pointers": torch.tensor([0, 4, 3, 5])}, "node_pointers must rise"),
-        ({"edge_pointers": torch.tensor([1, 2, 2, 4])}, "edge_pointers must rise from 0 to 4, but goes from 1"),
-        ({"edge_index": torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])}, "graph 2 names node 2, but the graph has 2 nodes"),
-        ({"edge_index": torch.tensor([[0, 1, 0, -1], [1, 0, -1, 0]])}, "graph 2 names node -1"),
     ],
 )  # fmt: skip
 def test_arrays_that_do_not_fit_together(changed, message):

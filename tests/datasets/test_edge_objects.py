@@ -61,9 +61,11 @@ BAD_DATA = {
     "short x": (Data(x=torch.ones(2, 2), edge_index=ARROWS, num_nodes=3), "x has 2 rows for 3 nodes"),
     "a label of the graph": (Data(y=torch.tensor([1]), edge_index=ARROWS, num_nodes=3), "y has 1 rows for 3 nodes"),
     "short ids": (Data(node_ids=[1, 2, 3], edge_index=ARROWS, num_nodes=4), "give one id each"),
-    "pairs": (Data(edge_index=torch.tensor([[0, 1], [1, 2], [2, 3]]), num_nodes=4), "two rows of integers"),
-    "floats": (Data(edge_index=ARROWS.float(), num_nodes=4), "two rows of integers"),
-    "an absurd size": (Data(edge_index=ARROWS, num_nodes=10**12), "do not fit into memory"),
+    "pairs": (
+        Data(edge_index=torch.tensor([[0, 1], [1, 2], [2, 3]]), num_nodes=4),
+        "give one row of sources and one of targets",
+    ),
+    "floats": (Data(edge_index=ARROWS.float(), num_nodes=4), "name nodes by whole numbers"),
     "several kinds": (HeteroData(), "not from a HeteroData"),
     "a collection": (InMemoryDataset(), "not from a InMemoryDataset"),
 }

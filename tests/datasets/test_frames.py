@@ -124,6 +124,7 @@ def test_rows_without_ids_belong_to_the_nodes_in_order():
         pandas.DataFrame({"kind": ["q", "z"]}, index=[9, 7]),
         pandas.DataFrame({"paper": [9, 7], "label": ["q", "z"]}),
         pandas.DataFrame({"label": ["q", "z"], "id": [9, 7], "year": [1, 2]}),
+        pandas.DataFrame({"name": ["a", "b"], "label": ["q", "z"]}, index=pandas.Index([9, 7], name="id")),
     ],
 )
 def test_labels_by_id(labels):

@@ -31,11 +31,17 @@ HEADER = "%%MatrixMarket matrix "
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("coordinate pattern general\n3 3 1\n1 2 7\n", "line 3: 3 fields where an entry has 2"),
-        ("coordinate integer general\n3 3 1\n1 2 1.0\n", "'1.0' is not of type integer"),
-        ("coordinate real general\n3 3 1\n1 4 1\n", "'4' is not a whole number from 1 to 3"),
+        ("coordinate pattern general\n3 3 1\n1 2 7\n", "line 3: '1 2 7' is not a row and a column from 1 to 3;"),
+        (
+            "coordinate integer general\n3 3 1\n1 2 1.0\n",
+            "line 3: '1 2 1.0' is not a row and a column .* and a value of type integer",
+        ),
+        (
+            "coordinate real general\n3 3 1\n1 4 1\n",
+            "line 3: '1 4 1' is not a row and a column from 1 to 3 and a value",
+        ),
         ("coordinate real general\n3 3 2\n1 2 1\n", "1 entries where its header says 2"),
-        ("coordinate real general\n3 x 2\n1 2 1\n", "line 2: the sizes"),
+        ("coordinate real general\n3 x 2\n1 2 1\n", "line 2: '3 x 2' is not a line of 3 whole numbers, the sizes"),
         ("array real symmetric\n3 3\n1\n0\n", "2 values where its header says 6"),
         ("array real general\n1000000000 1000000000\n1\n", "1 values"),
         ("coordinate pattern general\n10000000 10000000 1\n1 2\n", "limit is 1,000,000.*H2HGCN_LIMITS"),

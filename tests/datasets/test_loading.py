@@ -459,5 +459,5 @@ def test_other_bad_sources(tmp_path):
         )
     with pytest.raises(DataError, match="no node has an attribute 'colour'"):
         load_graph(networkx_sample(), labels="colour")
-    with pytest.raises(DataError, match="holds 'leaf', which is not a number"):
+    with pytest.raises(DataError, match="holds 'leaf', not a number"):
         load_graph(networkx_sample(), features=["kind"])

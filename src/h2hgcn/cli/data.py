@@ -178,14 +178,8 @@ def convert(
     """
     with starting():
         from h2hgcn.datasets import convert_graph, load_graph
-    if ("source" in graph) != ("target" in graph):
-        raise DataError("--source and --target belong together; give both or none")
-    if "source" in graph:
-        graph["columns"] = (graph.pop("source"), graph.pop("target"))
-    if graph.get("weights") == "none":
-        graph["weights"] = False
-    graph |= {name: Path(graph[name]) for name in ("features", "labels") if name in graph}
-    folder = convert_graph(edges, out, **graph)
+        from h2hgcn.datasets.loading import options_of
+    folder = convert_graph(edges, out, **options_of(**graph))
     loaded = load_graph(folder)
     count = loaded.edge_index.shape[1] // (1 if graph.get("directed") else 2)
     stdout.print(f"{folder}: {loaded.num_nodes:,} nodes, {count:,} edges, {loaded.x.shape[1]} features", soft_wrap=True)

@@ -2,20 +2,20 @@
 
 import zipfile
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
 from h2hgcn.datasets.table_files import check_unpacked
-from h2hgcn.datasets.tables import Ids, text_array
+from h2hgcn.datasets.tables import Ids
 from h2hgcn.errors import DataError
 
 UNLABELLED = -1  # the class of a node that has no label
@@ -29,14 +29,18 @@ _SIMILAR = 0.6
 # Unknown ids that a message names.
 _NAMED = 3
 
+_CSR_MEMBERS = {"indptr", "indices", "data", "shape"}
+
 
 def load_arrays(path: Path) -> Any:
-    """What a .npy or .npz file holds: an array, or a dictionary of them."""
+    """What a .npy or .npz file holds: an array, a matrix that ``scipy.sparse.save_npz`` wrote, or a dictionary of
+    arrays.
+    """
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                check_unpacked(path, sum(member.file_size for member in archive.infolist()))
         with path.open("rb") as file:
-            if zipfile.is_zipfile(path):
-                with zipfile.ZipFile(path) as archive:
-                    check_unpacked(path, sum(member.file_size for member in archive.infolist()))
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return loaded
@@ -45,7 +49,15 @@ def load_arrays(path: Path) -> Any:
         raise
     except Exception as error:  # NumPy lets through whatever zip, zlib and its parser of headers raise
         raise DataError(f"{path} cannot be read as NumPy arrays ({error}); write or download it again") from error
-    return {name: member for name, member in members.items() if isinstance(member, np.ndarray)}
+    if not ({"format", "shape", "data"} <= set(members) or set(members) >= _CSR_MEMBERS):
+        return {name: member for name, member in members.items() if isinstance(member, np.ndarray)}
+    try:
+        matrix = sp.load_npz(path)
+    except Exception as error:  # as with NumPy's files
+        raise DataError(
+            f"{path} cannot be read as a SciPy matrix ({error}); write it again with scipy.sparse.save_npz"
+        ) from error
+    return whole_matrix(matrix, str(path))
 
 
 def to_numpy(values: Any) -> NDArray[Any]:
@@ -59,94 +71,59 @@ def to_numpy(values: Any) -> NDArray[Any]:
 def load_named_array(path: Path, names: Sequence[str]) -> Any:
     """The array of a .npy file, the matrix of a SciPy file, or of a .npz file the array that has one of these names."""
     arrays = load_arrays(path)
-    if isinstance(arrays, np.ndarray):
+    if not isinstance(arrays, dict):
         return arrays
-    if holds_matrix(arrays):
-        return load_matrix(path)
-    name = next((name for name in names if name in arrays), None) or (next(iter(arrays)) if len(arrays) == 1 else None)
+    name = next((name for name in names if name in arrays), next(iter(arrays)) if len(arrays) == 1 else None)
     if name is None:
         raise DataError(f"{path} holds the arrays {', '.join(arrays)}; call one of them {names[0]!r}")
     return arrays[name]
-
-
-_CSR_MEMBERS = {"indptr", "indices", "data", "shape"}
-
-
-def holds_matrix(names: Collection[str]) -> bool:
-    """Whether these are the arrays of a file that ``scipy.sparse.save_npz`` wrote."""
-    return {"format", "shape", "data"} <= set(names) or set(names) >= _CSR_MEMBERS
-
-
-def load_matrix(path: Path) -> Any:
-    """The matrix of a file that ``scipy.sparse.save_npz`` wrote."""
-    try:
-        matrix = sp.load_npz(path)
-    except Exception as error:  # as with NumPy's files
-        raise DataError(
-            f"{path} cannot be read as a SciPy matrix ({error}); write it again with scipy.sparse.save_npz"
-        ) from error
-    return whole_matrix(matrix, str(path))
 
 
 def whole_matrix(matrix: Any, origin: str) -> Any:
     """The matrix itself, if it is sound: SciPy's compiled loops follow its indices wherever they lead."""
     if matrix.dtype.kind not in "biuf":
         raise DataError(f"{origin}: entries of type {matrix.dtype}, but they must be real numbers")
-    try:
-        _check_indices(matrix)
+    try:  # the checks fix small things in place, so they are run on a matrix that shares the arrays
+        if matrix.format in ("csr", "csc", "bsr"):
+            shared = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+            shared.check_format(full_check=True)
+        elif matrix.format == "coo":
+            type(matrix)((matrix.data, matrix.coords), shape=matrix.shape)
     except ValueError as error:
         raise DataError(f"{origin} is not a valid sparse matrix ({error}); build it again") from error
     return matrix
-
-
-def _check_indices(matrix: Any) -> None:
-    # The checks fix small things in place, so they are run on a matrix that shares the arrays, not on the caller's.
-    if matrix.format in ("csr", "csc", "bsr"):
-        shared = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
-        shared.check_format(full_check=True)
-    elif matrix.format == "coo":
-        type(matrix)((matrix.data, matrix.coords), shape=matrix.shape)
 
 
 def plain_array(source: Any, origin: str) -> Any:
     """A NumPy array, or, of a sparse matrix or tensor, a SciPy matrix."""
     if sp.issparse(source):
         return whole_matrix(source, origin)
-    if isinstance(source, torch.Tensor):
-        return _from_tensor(source.detach().cpu())
+    if isinstance(source, torch.Tensor) and source.layout != torch.strided:
+        entries = source.detach().cpu().to_sparse_coo().coalesce()
+        if entries.sparse_dim() != 2 or entries.dense_dim():
+            return to_numpy(entries.to_dense())
+        return sp.coo_array((to_numpy(entries.values()), tuple(entries.indices().numpy())), shape=tuple(entries.shape))
     try:
-        return np.asarray(source)
+        return to_numpy(source)
     except (TypeError, ValueError, RuntimeError):
-        raise DataError(
-            f"{origin} are no rows of equal length; pass an array or a tensor with as much for every node"
-        ) from None
+        raise DataError(f"{origin} are no rows of equal length; give as much for every node") from None
 
 
-def _from_tensor(tensor: torch.Tensor) -> Any:
-    if tensor.layout == torch.strided:
-        return to_numpy(tensor)
-    entries = tensor.to_sparse_coo().coalesce()
-    if entries.sparse_dim() != 2 or entries.dense_dim():
-        return to_numpy(entries.to_dense())
-    values = to_numpy(entries.values())
-    return sp.coo_array((values, tuple(entries.indices().numpy())), shape=tuple(entries.shape))
-
-
-def edge_ends(graph: Any) -> NDArray[np.int64]:
-    """The two ends of every edge, ``(2, edges)``."""
+def edge_ends(graph: Any, num_nodes: int | None = None) -> NDArray[np.int64]:
+    """The two ends of every edge, ``(2, edges)``; ``num_nodes`` if the graph may not know it."""
     edge_index = torch.as_tensor(graph.edge_index).detach().cpu()
     if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
         raise DataError(f"edge_index is {edge_index.dtype}; name nodes by whole numbers (torch.int64)")
     if edge_index.dim() != 2 or len(edge_index) != 2:
         raise DataError(f"edge_index has shape {tuple(edge_index.shape)}; give one row of sources and one of targets")
     ends: NDArray[np.int64] = edge_index.numpy().astype(np.int64, copy=False)
-    check_nodes(graph, "edge_index", ends)
+    check_nodes(graph, "edge_index", ends, num_nodes)
     return ends
 
 
-def check_nodes(graph: Any, name: str, nodes: NDArray[np.int64]) -> None:
-    """Whether all of these nodes are nodes of the graph."""
-    num_nodes = int(graph.num_nodes or 0)
+def check_nodes(graph: Any, name: str, nodes: NDArray[np.int64], num_nodes: int | None = None) -> None:
+    """Raises unless all of these nodes are nodes of the graph."""
+    num_nodes = int(graph.num_nodes or 0) if num_nodes is None else num_nodes
     if nodes.size and (nodes.min() < 0 or nodes.max() >= num_nodes):
         wrong = nodes.min() if nodes.min() < 0 else nodes.max()
         raise DataError(f"{name} names node {wrong}, but the graph has {num_nodes} nodes; fix num_nodes or the edges")
@@ -182,33 +159,17 @@ def given_ids(values: Any, count: int, origin: str) -> Ids:
     return ids
 
 
-def ids_of_objects(nodes: Sequence[Any], origin: str) -> Ids:
-    """The ids of a graph's nodes, which may be objects of any kind with distinct names."""
+def ids_of_objects(nodes: Sequence[Any]) -> Ids:
+    """The ids of objects of any kind: integers if all are and fit into 64 bits, else texts."""
     if are_integers({type(node) for node in nodes}):
-        return ids_of_integers(nodes)
-    texts = [str(node) for node in nodes]
-    if len(set(texts)) < len(texts):
-        raise DataError(f"{origin}: several nodes have the same name when written as text; rename them")
-    return text_ids(texts, origin)
-
-
-def text_ids(texts: Sequence[str], origin: str) -> Ids:
-    try:
-        return text_array(pa.array(texts, pa.string()), lambda _: origin)
-    except (pa.ArrowException, UnicodeError):  # texts that UTF-8 cannot hold
-        return np.asarray(texts, dtype=np.str_)
+        nodes = [int(node) for node in nodes]
+        with suppress(OverflowError):
+            return np.array(nodes, dtype=np.int64)
+    return np.array([str(node) for node in nodes], dtype=np.str_)
 
 
 def are_integers(kinds: set[type]) -> bool:
     return bool not in kinds and all(issubclass(kind, Integral) for kind in kinds)
-
-
-def ids_of_integers(nodes: Sequence[Any]) -> Ids:
-    numbers = [int(node) for node in nodes]
-    try:
-        return np.array(numbers, dtype=np.int64)
-    except OverflowError:
-        return np.array([str(number) for number in numbers], dtype=np.str_)
 
 
 def integers_in(texts: Ids) -> Ids | None:
@@ -218,14 +179,6 @@ def integers_in(texts: Ids) -> Ids | None:
     except (ValueError, OverflowError):
         return None
     return numbers if np.array_equal(numbers.astype(np.str_), texts) else None
-
-
-def numbered_ids(count: int, origin: str) -> Ids:
-    """The ids 0, 1, 2, ... of nodes that have none."""
-    try:
-        return np.arange(count)
-    except (MemoryError, ValueError, OverflowError):
-        raise DataError(f"{origin} has {count:,} nodes, which do not fit into memory; fix its size") from None
 
 
 def unknown_nodes(names: Sequence[Any], ids: Ids, what: str = "node") -> str:
@@ -251,8 +204,11 @@ def closest_id(name: Any, ids: Ids) -> Any:
     """
     wanted = str(name).strip().lower()
     if ids.dtype.kind != "U":
-        near = _integer_of(wanted)
-        return near if near is not None and bool((ids == near).any()) else None
+        try:
+            near = float(wanted)
+        except ValueError:
+            return None
+        return next(iter(ids[ids == near].tolist()), None)
     likely: list[tuple[float, str]] = []
     for start in range(0, len(ids), _IDS_AT_ONCE):
         block = np.ascontiguousarray(np.char.lower(np.char.strip(ids[start : start + _IDS_AT_ONCE])))
@@ -277,14 +233,3 @@ def _letters_shared(wanted: str, texts: Ids) -> Any:
     for letter, count in Counter(wanted).items():
         shared += np.minimum((letters == ord(letter)).sum(axis=1), count)
     return 2 * shared / np.maximum(len(wanted) + (letters != 0).sum(axis=1), 1)
-
-
-def _integer_of(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return int(float(text)) if float(text).is_integer() else None
-    except (ValueError, OverflowError):
-        return None

@@ -3,11 +3,11 @@
 import copy
 import hashlib
 from collections.abc import Sequence
-from typing import Any, overload
+from dataclasses import InitVar, dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
@@ -61,25 +61,15 @@ class GraphCollection(Dataset):  # type: ignore[misc]
 class FlatCollection(GraphCollection):
     """Graphs one after the other in shared arrays, as readers of files with many graphs find them.
 
-    Graph ``i`` has the nodes ``node_pointers[i]`` to ``node_pointers[i + 1]`` and likewise its edges. The arrays may be
-    of small types, such as ``uint8`` for one-hot features; a graph gets ``float32`` features and ``int64`` edges.
-
-    Args:
-        name: What the collection is called.
-        x: Features of all nodes, ``(nodes, features)``.
-        edge_index: All edges, ``(2, edges)``, both directions, nodes counted from 0 within their graph.
-        node_pointers: Where each graph's nodes begin, and the number of nodes at last, ``(graphs + 1)``.
-        edge_pointers: The same of the edges.
-        y: The class of every graph, ``(graphs)``, counted from 0.
+    Graph ``i`` has the nodes ``node_pointers[i]`` to ``node_pointers[i + 1]`` and likewise its edges, whose nodes are
+    counted from 0 within their graph. The arrays may be of small types, such as ``uint8`` for one-hot features; a graph
+    gets ``float32`` features and ``int64`` edges.
     """
 
     def __init__(
         self, name: str, x: Tensor, edge_index: Tensor, node_pointers: Tensor, edge_pointers: Tensor, y: Tensor
     ) -> None:
         super().__init__(name, y, num_node_features=x.shape[1])
-        _check_pointers(f"{name}: node_pointers", node_pointers, len(y), len(x))
-        _check_pointers(f"{name}: edge_pointers", edge_pointers, len(y), edge_index.shape[1])
-        _check_edges(name, edge_index, node_pointers.diff(), edge_pointers.diff())
         self._x, self._edge_index = x, edge_index
         self._node_pointers, self._edge_pointers = node_pointers, edge_pointers
 
@@ -100,94 +90,51 @@ class FlatCollection(GraphCollection):
         )
 
 
-def _check_pointers(what: str, pointers: Tensor, graphs: int, total: int) -> None:
-    if pointers.shape != (graphs + 1,):
-        raise DataError(f"{what} must be {graphs + 1} numbers for {graphs} graphs, but has {tuple(pointers.shape)}")
-    if int(pointers[0]) != 0 or int(pointers[-1]) != total or bool((pointers.diff() < 0).any()):
-        raise DataError(f"{what} must rise from 0 to {total}, but goes from {int(pointers[0])} to {int(pointers[-1])}")
-
-
-def _check_edges(name: str, edge_index: Tensor, nodes: Tensor, edges: Tensor) -> None:
-    graphs = torch.repeat_interleave(torch.arange(len(edges)), edges)
-    outside = (edge_index < 0) | (edge_index >= nodes[graphs])
-    if bool(outside.any()):
-        end, edge = outside.nonzero()[0].tolist()
-        graph = int(graphs[edge])
-        raise DataError(
-            f"{name}: an edge of graph {graph} names node {int(edge_index[end, edge])}, but the graph has "
-            f"{int(nodes[graph])} nodes; count nodes from 0 within their graph"
-        )
-
-
+@dataclass(eq=False, repr=False)
 class GraphList(Sequence[Data]):
-    """A list of graphs, each with its class as ``y``.
+    """A list of graphs, each with its class as ``y``; without classes, ``y`` is None and they can only be predicted.
 
     A selection (``graphs[10:20]``) keeps ``num_classes`` and the names of the whole.
-
-    Args:
-        graphs: Graphs with the same columns of features.
-        name: What the collection is called.
-        graph_ids: The names of the graphs; without them, graphs are known by number.
-        label_names: The names of the classes, in the order of their numbers.
-        feature_names: The names of the columns of ``x``.
-        notes: What was left out, made up or assumed when the graphs were read.
-        labeled: Whether the graphs have classes; if not, ``y`` is None and they can only be predicted.
     """
 
-    def __init__(
-        self,
-        graphs: Sequence[Data],
-        *,
-        name: str | None = None,
-        graph_ids: Sequence[str] | None = None,
-        label_names: Sequence[Any] | None = None,
-        feature_names: Sequence[str] | None = None,
-        notes: Sequence[str] = (),
-        labeled: bool = True,
-    ) -> None:
-        self._graphs = list(graphs)
-        self.name = name
-        self.graph_ids: NDArray[Any] | None = None if graph_ids is None else np.asarray(graph_ids, dtype=np.str_)
-        self.label_names = None if label_names is None else list(label_names)
-        self.feature_names = None if feature_names is None else list(feature_names)
-        self.notes = list(notes)
-        self.y: torch.Tensor | None = None
-        self.num_classes = 0
+    graphs: list[Data]  # with the same columns of features
+    name: str | None = None  # what the collection is called
+    graph_ids: Any = None  # the names of the graphs, an array; without them, graphs are known by number
+    label_names: list[Any] | None = None  # the names of the classes, in the order of their numbers
+    feature_names: list[str] | None = None  # the names of the columns of x
+    notes: list[str] = field(default_factory=list)  # what was left out, made up or assumed when they were read
+    labeled: InitVar[bool] = True  # whether the graphs have classes
+    y: Tensor | None = field(init=False, default=None)
+    num_classes: int = field(init=False, default=0)
+
+    def __post_init__(self, labeled: bool) -> None:
+        self.graph_ids = None if self.graph_ids is None else np.asarray(self.graph_ids, dtype=np.str_)
         if labeled:
-            self.y = torch.tensor([_class_of(graph, self._called(k)) for k, graph in enumerate(self._graphs)])
+            self.y = torch.tensor([_class_of(graph, self._called(k)) for k, graph in enumerate(self.graphs)])
             self.num_classes = int(self.y.max()) + 1
-        self.num_node_features = int(self._graphs[0].num_node_features)
-        for number, graph in enumerate(self._graphs):
+        self.num_node_features = int(self.graphs[0].num_node_features)
+        for number, graph in enumerate(self.graphs):
             if graph.num_node_features != self.num_node_features:
                 raise DataError(
-                    f"{self._called(number)} has {graph.num_node_features} features a node (x), {self._called(0)} has "
+                    f"{self._called(number)} has {graph.num_node_features} features a node, {self._called(0)} has "
                     f"{self.num_node_features}; give all graphs the same columns"
                 )
 
-    @overload
-    def __getitem__(self, number: int) -> Data: ...
-    @overload
-    def __getitem__(self, number: slice) -> "GraphList": ...
-    def __getitem__(self, number: int | slice) -> "Data | GraphList":
+    def __getitem__(self, number: int | slice) -> Any:
         if not isinstance(number, slice):
-            return self._graphs[number]
-        chosen = self._graphs[number]
+            return self.graphs[number]
+        chosen = self.graphs[number]
         if not chosen:
             raise DataError(f"there is no graph in [{number.start}:{number.stop}] of {len(self)}")
-        part = GraphList(
-            chosen,
-            name=self.name,
-            graph_ids=None if self.graph_ids is None else self.graph_ids[number].tolist(),
-            label_names=self.label_names,
-            feature_names=self.feature_names,
-            notes=self.notes,
-            labeled=self.y is not None,
-        )
-        part.num_classes = self.num_classes
+        part = copy.copy(self)
+        part.graphs = chosen
+        rows = list(range(len(self))[number])
+        part.graph_ids = None if self.graph_ids is None else self.graph_ids[rows]
+        part.y = None if self.y is None else self.y[rows]
         return part
 
     def __len__(self) -> int:
-        return len(self._graphs)
+        return len(self.graphs)
 
     def _called(self, number: int) -> str:
         return f"graph {number}" if self.graph_ids is None else f"the graph {self.graph_ids[number]}"
@@ -200,14 +147,11 @@ def as_collection(data: Any) -> Any:
     """
     if isinstance(data, Dataset) and getattr(data, "y", None) is None and len(data) > 1:
         return GraphList([data[k] for k in range(len(data))], name=getattr(data, "name", None))
-    graphs = isinstance(data, list | tuple) and bool(data) and all(isinstance(graph, Data) for graph in data)
-    return GraphList([_on_cpu(graph) for graph in data]) if graphs else _on_cpu(data)
-
-
-def _on_cpu(data: Any) -> Any:
-    if not isinstance(data, Data) or all(not isinstance(x, torch.Tensor) or x.is_cpu for _, x in data):
-        return data
-    return copy.copy(data).cpu()
+    if isinstance(data, list | tuple) and data and all(isinstance(graph, Data) for graph in data):
+        return GraphList([as_collection(graph) for graph in data])
+    if isinstance(data, Data) and any(isinstance(x, torch.Tensor) and not x.is_cpu for _, x in data):
+        return copy.copy(data).cpu()
+    return data
 
 
 def _class_of(graph: Data, what: str) -> int:

@@ -17,12 +17,10 @@ from torch_geometric.utils import is_undirected
 from h2hgcn.datasets.arrays import (
     MASKS,
     are_integers,
+    edge_ends,
     given_ids,
     ids_of_array,
-    ids_of_integers,
     ids_of_objects,
-    numbered_ids,
-    text_ids,
     to_numpy,
     whole_matrix,
 )
@@ -32,7 +30,6 @@ from h2hgcn.datasets.tables import (
     TARGET_NAMES,
     Arrays,
     Codes,
-    DistinctIds,
     Ids,
     Table,
     arrow_of,
@@ -42,6 +39,7 @@ from h2hgcn.datasets.tables import (
     is_numbered,
     is_pandas,
     is_text,
+    listed,
     shown,
     single,
 )
@@ -75,7 +73,6 @@ class EdgeList:
 
 
 _WEIGHT_NAMES = ("weight", "weights", "w", "value")
-_SHOWN_COLUMNS = 5
 
 # The first line of a table of texts is a header if so few rows are likely to look like one by chance.
 _BY_CHANCE = 0.05
@@ -88,15 +85,26 @@ def edges_from_table(
     if len(table.columns) < 2:
         raise DataError(f"{table.where(0)}: one column, but an edge needs two nodes; delimit them by a comma or a tab")
     ends = end_columns(table.columns) if columns is None else tuple(table.column_number(name) for name in columns)
-    distinct = table.distinct_ids(ends)
-    if columns is None and table.has_header and table.header_guessed:
-        _refuse_doubtful_header(table, distinct.ids, ends)
-    if text.header is False:
-        _refuse_forgotten_header(table, ends, distinct.ids)
-    weight = _weight_column(table, weights, set(ends))
-    source, target, *values = arrays.join("edges", _edge_batches(table, ends, weight, distinct))
-    may_have_header = not table.has_header and table.header_guessed and distinct.ids.dtype.kind == "U"
-    if columns is None and may_have_header and _is_lone(distinct.ids, source, target):
+    ids, codes = table.distinct_ids(ends)
+    doubtful = [table.columns[k] for k in ends if table.columns[k] in ids] if ids.dtype.kind == "U" else []
+    if columns is None and table.has_header and table.header_guessed and doubtful:
+        raise DataError(
+            f"{table.origin}: the first line looks like a header, but its {doubtful[0]!r} is also a node further down; "
+            "say what it is: header=True (--header) or header=False (--no-header)"
+        )
+    if text.header is False and ids.dtype.kind == "U":
+        _refuse_forgotten_header(table, ends)
+    weight = _weight_column(table, weights, ends)
+
+    remedy = "give every edge a number, or take no weights (weights=False, --weights none)"
+
+    def numbered() -> Iterator[tuple[NDArray[Any], ...]]:
+        for source, target, *rest in table.batches([*ends] if weight is None else [*ends, weight]):
+            yield codes(source), codes(target), *(part.numbers(remedy) for part in rest)
+
+    source, target, *values = arrays.join("edges", numbered())
+    may_have_header = not table.has_header and table.header_guessed and ids.dtype.kind == "U"
+    if columns is None and may_have_header and _is_lone(ids, source, target):
         text = replace(text, header=True)
         table = open_table(Path(table.origin), text, keep=arrays.folder is None)
         found = edges_from_table(table, weights, columns, text, arrays)
@@ -106,7 +114,7 @@ def edges_from_table(
     if may_have_header:
         notes.append("the first line is taken for an edge, not for a header; pass header=True (--header) if it is one")
     return EdgeList(
-        distinct.ids, source, target, table.where, str(table.origin), values[0] if values else None,
+        ids, source, target, table.where, str(table.origin), values[0] if values else None,
         notes=[*notes, *table.notes()],
     )  # fmt: skip
 
@@ -116,35 +124,19 @@ def _column_notes(
 ) -> list[str]:
     """What was assumed of the columns, and which are not used."""
     notes = []
-    if columns is None and (tuple(ends) != (0, 1) or (table.has_header and not _is_named_edge(table.columns))):
-        notes.append(f"edges go from column {table.columns[ends[0]]!r} to column {table.columns[ends[1]]!r}")
+    source, target = (table.columns[k] for k in ends)
+    is_clear = not table.has_header or (  # a single letter may be a node as well
+        source.lower() in SOURCE_NAMES and target.lower() in TARGET_NAMES and min(len(source), len(target)) > 1
+    )
+    if columns is None and (tuple(ends) != (0, 1) or not is_clear):
+        notes.append(f"edges go from column {source!r} to column {target!r}")
     if weight is not None and not isinstance(weights, str):
         notes.append(f"{table.called(weight)} is taken for edge weights")
     unused = [k for k in range(len(table.columns)) if k not in (*ends, weight)]
     if unused and weights is None:
-        names = ", ".join(table.called(k) for k in unused[:_SHOWN_COLUMNS])
-        more = f" and {len(unused) - _SHOWN_COLUMNS} more" if len(unused) > _SHOWN_COLUMNS else ""
-        notes.append(f"not used: {names}{more}; name one as weights if it holds them")
+        names = listed([table.called(k) for k in unused], 5)
+        notes.append(f"not used: {names}; name one as weights if it holds them")
     return notes
-
-
-def _edge_batches(
-    table: Table, ends: Sequence[int], weight: int | None, distinct: DistinctIds
-) -> Iterator[tuple[NDArray[Any], ...]]:
-    for batch in table.batches():
-        codes = [distinct.codes(batch.column(column).ids()) for column in ends]
-        if weight is None:
-            yield tuple(codes)
-            continue
-        column = batch.column(weight)
-        numbers = column.numbers("give every edge a number, or take no weights (weights=False, --weights none)")
-        yield *codes, checked_weights(numbers, column.where)
-
-
-def _is_named_edge(columns: list[str]) -> bool:
-    """Whether the names leave no doubt; a single letter may be a node as well."""
-    source, target = columns[0].lower(), columns[1].lower()
-    return source in SOURCE_NAMES and target in TARGET_NAMES and len(source) > 1 and len(target) > 1
 
 
 def _is_lone(ids: Ids, source: Codes, target: Codes) -> bool:
@@ -152,57 +144,35 @@ def _is_lone(ids: Ids, source: Codes, target: Codes) -> bool:
     counts = np.zeros(len(ids), np.int64)
     for part in blocks_of(len(source)):
         counts += np.bincount(source[part], minlength=len(ids)) + np.bincount(target[part], minlength=len(ids))
-    words = [str(ids[source[0]]), str(ids[target[0]])]
-    if counts[source[0]] > 1 or counts[target[0]] > 1 or any(letter.isdigit() for word in words for letter in word):
+    words = f"{ids[source[0]]}{ids[target[0]]}"
+    if counts[source[0]] > 1 or counts[target[0]] > 1 or any(letter.isdigit() for letter in words):
         return False
-    lone = sum(
-        int(((counts[source[part]] == 1) & (counts[target[part]] == 1)).sum()) for part in blocks_of(len(source))
-    )
+    lone = sum(np.count_nonzero((counts[source[p]] == 1) & (counts[target[p]] == 1)) for p in blocks_of(len(source)))
     return lone / (len(source) + 1) <= _BY_CHANCE
 
 
-def _refuse_doubtful_header(table: Table, ids: Ids, ends: Sequence[int]) -> None:
-    """A header that was found by its words alone, of which some are nodes as well."""
-    doubtful = [table.columns[k] for k in ends if table.columns[k] in ids] if ids.dtype.kind == "U" else []
-    if doubtful:
-        raise DataError(
-            f"{table.origin}: the first line looks like a header, but its {doubtful[0]!r} is also a node further down; "
-            "say what it is: header=True (--header) or header=False (--no-header)"
-        )
-
-
-def _refuse_forgotten_header(table: Table, ends: Sequence[int], ids: Ids) -> None:
-    """Ids that are integers but for the first row: a header that was not expected."""
-    if ids.dtype.kind == "i":
-        return
+def _refuse_forgotten_header(table: Table, ends: Sequence[int]) -> None:
+    """Texts that are integers but for the first row: a header that was not expected."""
     rows = [table.first_ids(column, 100) for column in ends]
-    others = [text for column in rows for text in column[1:]]
-    if others and not _is_integer(rows[0][0]) and all(map(_is_integer, others)):
-        raise DataError(
-            f"{table.where(0)}: {shown(rows[0][0])} looks like a header above integer ids; leave out header=False"
-        )
+    are_numbers = [[text.lstrip("-").isdigit() for text in column] for column in rows]
+    if len(rows[0]) > 1 and not are_numbers[0][0] and all(all(column[1:]) for column in are_numbers):
+        raise DataError(f"{table.where(0)}: {shown(rows[0][0])} looks like a header; leave out header=False")
 
 
-def _is_integer(text: str) -> bool:
-    return text.lstrip("-").isdigit()
-
-
-def _weight_column(table: Table, weights: str | bool | None, used: set[int]) -> int | None:
+def _weight_column(table: Table, weights: str | bool | None, ends: Sequence[int]) -> int | None:
     """The column that is named, or called so, or the third of three without a header; none if ``weights`` is False."""
     if weights is False:
         return None
     if isinstance(weights, str):
         return table.column_number(weights)
-    named = [k for k, name in enumerate(table.columns) if name.lower() in _WEIGHT_NAMES and k not in used]
+    others = [k for k in range(len(table.columns)) if k not in ends]
     if table.has_header:
+        named = [k for k in others if table.columns[k].lower() in _WEIGHT_NAMES]
         if weights is True and not named:
-            raise DataError(
-                f"{table.origin} has no column of weights; it has {', '.join(table.columns)}: name one of them"
-            )
+            raise DataError(f"{table.origin} has no column of weights; name one of {', '.join(table.columns)}")
         return named[0] if named else None
-    if len(table.columns) == 3:
-        third = next(k for k in range(3) if k not in used)
-        return None if table.is_empty(third) else third
+    if len(others) == 1:
+        return None if all(part.is_blank() for part in table.column(others[0])) else others[0]
     if weights is True:
         raise DataError(f"{table.origin} has {len(table.columns)} columns; name the one that holds the weights")
     return None
@@ -227,9 +197,9 @@ def edges_from_frame(source: Any, weights: str | bool | None, columns: tuple[str
 
 def _may_hold_ids(values: pa.ChunkedArray) -> bool:
     """Whether these are integers or texts, or whole numbers in their place."""
-    if not pa.types.is_floating(values.type):
-        return bool(pa.types.is_integer(values.type)) or is_text(values.type) or pa.types.is_dictionary(values.type)
-    return pc.all(pc.equal(pc.floor(values), values)).as_py() is not False
+    if _kind(values.type) == "numbers":
+        return pc.all(pc.equal(pc.floor(values), values)).as_py() is not False
+    return _kind(values.type) in ("integers", "texts") or pa.types.is_dictionary(values.type)
 
 
 def _kind(kind: pa.DataType) -> str:
@@ -242,12 +212,14 @@ def real_weights(weights: Any, count: int, origin: str) -> NDArray[np.float64]:
     """Weights as an array of numbers, one for each of ``count`` edges."""
     try:
         array = to_numpy(weights)
-        array = array if array.dtype.kind == "c" else array.astype(np.float64)
+        if array.dtype.kind == "c":
+            raise DataError(f"{origin}: the weights are complex; edge weights are real")
+        array = array.astype(np.float64)
+    except DataError:
+        raise
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{origin}: the weights are not all numbers ({error})") from None
-    if array.dtype.kind == "c":
-        raise DataError(f"{origin}: the weights are complex; edge weights are real")
-    if array.ndim == 2 and array.shape[1] == 1:
+    if array.shape[1:] == (1,):
         array = array[:, 0]
     if array.ndim != 1:
         raise DataError(f"{origin}: the weights have shape {array.shape}, but weights are one each")
@@ -277,13 +249,12 @@ def edges_from_pairs(pairs: Any, origin: str = "the edges", with_weights: bool =
     of a list is an edge.
     """
     if not hasattr(pairs, "shape"):
-        return _from_list(list(pairs), origin, with_weights)
+        return _edges_from_list(list(pairs), origin, with_weights)
     array = to_numpy(pairs)
     edges = edges_from_array(array, origin, square_is_index=array.dtype.kind in "iu")
     if array.shape == (2, 2) and array.dtype.kind in "iu" and not np.array_equal(array, array.T):
         edges.notes.append(
-            "two rows of two integers are taken for an edge_index, with an edge in every column; pass a list of pairs "
-            "if an edge is in every row"
+            "two rows of two integers are taken for an edge_index; pass a list of pairs if rows are edges"
         )
     return edges
 
@@ -291,15 +262,12 @@ def edges_from_pairs(pairs: Any, origin: str = "the edges", with_weights: bool =
 def edges_from_array(array: Any, origin: str, square_is_index: bool) -> EdgeList:
     """Edges of an array ``(2, k)`` or ``(k, 2)``; one that is both is as ``square_is_index`` says."""
     if array.ndim != 2 or 2 not in array.shape:
-        raise DataError(
-            f"{origin} have shape {array.shape}; pass an edge_index (2 × k), or pairs of nodes (k × 2), and weights "
-            "apart from them"
-        )
+        raise DataError(f"{origin} have shape {array.shape}; pass an edge_index (2 × k) or pairs of nodes (k × 2)")
     is_index = array.shape[0] == 2 and (array.shape[1] != 2 or square_is_index)
     return _encoded(ids_of_array(array.T if is_index else array, origin), origin, "column" if is_index else "row")
 
 
-def _from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeList:
+def _edges_from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeList:
     lengths = {len(pair) if isinstance(pair, tuple | list) else 0 for pair in pairs}
     if not lengths <= {2} and not lengths <= {3}:
         raise DataError(
@@ -307,33 +275,20 @@ def _from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeList:
             "goes in as a tensor or an array"
         )
     nodes = [node for pair in pairs for node in pair[:2]]
-    edges = _encoded(_ids_of_list(nodes, origin).reshape(-1, 2), origin, "row")
+    kinds = {type(node) for node in nodes}
+    if not are_integers(kinds) and not kinds <= {str, np.str_}:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise DataError(f"{origin} name nodes by {names}; use integers alone, or texts alone")
+    edges = _encoded(ids_of_objects(nodes).reshape(-1, 2), origin, "row")
     if with_weights and lengths == {3}:
         edges.weights = real_weights([pair[2] for pair in pairs], len(pairs), origin)
-    if _may_be_edge_index(pairs):
+    values = {type(value) for pair in pairs for value in pair}
+    is_same_graph = len(pairs) == 2 and len(pairs[0]) == 2 and pairs[0][1] == pairs[1][0]
+    if len(pairs) == 2 and all(isinstance(pair, list) for pair in pairs) and are_integers(values) and not is_same_graph:
         edges.notes.append(
-            f"the two lists are taken for two edges, {pairs[0]} and {pairs[1]}; an edge_index (2 × k) goes in as a "
-            "tensor or an array"
+            f"the two lists are taken for two edges, {pairs[0]} and {pairs[1]}; pass an edge_index as an array"
         )
     return edges
-
-
-def _ids_of_list(nodes: list[Any], origin: str) -> Ids:
-    kinds = {type(node) for node in nodes}
-    if are_integers(kinds):
-        return ids_of_integers(nodes)
-    if kinds <= {str, np.str_}:
-        return text_ids(nodes, origin)
-    names = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise DataError(f"{origin} name nodes by {names}; use integers alone, or texts alone")
-
-
-def _may_be_edge_index(pairs: list[Any]) -> bool:
-    """Two lists of as many integers; tuples are edges without a doubt."""
-    if len(pairs) != 2 or not all(isinstance(pair, list) for pair in pairs):
-        return False
-    is_same_graph = len(pairs[0]) == 2 and pairs[0][1] == pairs[1][0]
-    return not is_same_graph and are_integers({type(value) for pair in pairs for value in pair})
 
 
 def _encoded(pairs: Ids, origin: str, line: str) -> EdgeList:
@@ -344,19 +299,17 @@ def _encoded(pairs: Ids, origin: str, line: str) -> EdgeList:
 
 def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str) -> EdgeList:
     nodes = list(graph.nodes)
-    ids = ids_of_objects(nodes, origin)
+    ids = ids_of_objects(nodes)
     number = {node: k for k, node in enumerate(nodes)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
-    key = "weight" if weights in (None, True) else weights
     edges = EdgeList(ids, pairs[:, 0], pairs[:, 1], lambda row: f"{origin}, edge {row + 1}", origin, all_nodes=True)
     edges.directed = graph.is_directed()
+    key = "weight" if weights in (None, True) else weights
     given = [data.get(key) for _, _, data in graph.edges(data=True)] if key else []
-    if any(value is not None for value in given):
-        if any(value is None for value in given):
-            row = next(k for k, value in enumerate(given) if value is None)
-            raise DataError(
-                f"{edges.where(row)}: no {key!r}, which other edges have; give it one, or pass weights=False"
-            )
+    gaps = [row for row, value in enumerate(given) if value is None]
+    if len(gaps) < len(given):
+        if gaps:
+            raise DataError(f"{edges.where(gaps[0])}: no {key!r}; give every edge one, or pass weights=False")
         edges.weights = real_weights(given, len(pairs), origin)
         if not isinstance(weights, str):
             edges.notes.append(f"the edge attribute {key!r} is taken for edge weights")
@@ -377,7 +330,7 @@ def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> E
     compressed.eliminate_zeros()
     coo = compressed.tocoo()
     edges = EdgeList(
-        numbered_ids(matrix.shape[0], origin), coo.row.astype(np.int64), coo.col.astype(np.int64),
+        np.arange(matrix.shape[0]), coo.row.astype(np.int64), coo.col.astype(np.int64),
         lambda row: f"{origin}, entry ({coo.row[row]}, {coo.col[row]})", origin,
         directed=bool((compressed != compressed.T).nnz), all_nodes=True,
     )  # fmt: skip
@@ -390,11 +343,11 @@ def edges_from_matrix(matrix: Any, weights: str | bool | None, origin: str) -> E
 
 def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
     origin = "the PyG graph"
-    index = _edge_index(data, origin)
+    if not isinstance(data.edge_index, torch.Tensor):
+        raise DataError(f"{origin} has no edge_index")
     given, count = getattr(data, "node_ids", None), num_nodes_of(data)
-    ids = numbered_ids(count, origin) if given is None else given_ids(given, count, f"{origin}, node_ids")
-    if index.size and (index.min() < 0 or index.max() >= len(ids)):
-        raise DataError(f"{origin} has {len(ids)} nodes, but its edges name nodes {index.min()} to {index.max()}")
+    ids = np.arange(count) if given is None else given_ids(given, count, f"{origin}, node_ids")
+    index = edge_ends(data, count)
     edges = EdgeList(ids, index[0], index[1], lambda row: f"{origin}, edge {row}", origin, all_nodes=True)
     key = weights if isinstance(weights, str) else "edge_weight"
     given = None if weights is False else getattr(data, key, None)
@@ -402,21 +355,13 @@ def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
         edges.weights = real_weights(given, index.shape[1], f"{origin}, {key}")
     elif weights is None and getattr(data, "edge_attr", None) is not None:
         edges.notes.append("edge_attr is not used; pass weights='edge_attr' if it holds weights")
-    edges.directed = _is_directed(data, edges)
+    edges.directed = getattr(data, "directed", None)
+    if not isinstance(edges.directed, bool | np.bool_):
+        values = None if edges.weights is None else torch.from_numpy(edges.weights)
+        edges.directed = not is_undirected(torch.from_numpy(index), values, len(ids))
     edges.features, edges.labels = data.x, data.y
     take_masks(lambda name: getattr(data, name, None), edges)
     return edges
-
-
-def _edge_index(data: Any, origin: str) -> Codes:
-    if not isinstance(data.edge_index, torch.Tensor):
-        raise DataError(f"{origin} has no edge_index")
-    index = to_numpy(data.edge_index)
-    if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
-        raise DataError(
-            f"{origin} has an edge_index of shape {index.shape} and type {index.dtype}; it takes two rows of integers"
-        )
-    return index.astype(np.int64)
 
 
 def num_nodes_of(data: Any) -> int:
@@ -426,14 +371,6 @@ def num_nodes_of(data: Any) -> int:
         if rows is not None and np.ndim(rows) > 0:
             return len(rows)
     return data.num_nodes or 0
-
-
-def _is_directed(data: Any, edges: EdgeList) -> bool:
-    said = getattr(data, "directed", None)
-    if isinstance(said, bool | np.bool_):
-        return bool(said)
-    values = None if edges.weights is None else torch.from_numpy(edges.weights)
-    return not is_undirected(torch.from_numpy(np.stack([edges.source, edges.target])), values, len(edges.ids))
 
 
 def take_masks(mask_called: Callable[[str], Any], edges: EdgeList) -> None:

@@ -3,38 +3,34 @@
 import math
 import re
 import warnings
-from collections.abc import Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected, to_undirected
 
+from h2hgcn.datasets.arrays import unknown_nodes
 from h2hgcn.datasets.collection import GraphList
 from h2hgcn.datasets.edges import EdgeList
 from h2hgcn.datasets.labels import label_tensor, read_labels
-from h2hgcn.datasets.loading import columns_of, graph_of, read_edges_from
+from h2hgcn.datasets.loading import FORMATS, graph_of, options_of, read_edges_from
 from h2hgcn.datasets.nodes import add_structural_features, and_more, structural_features
-from h2hgcn.datasets.table_files import DELIMITED_SUFFIXES, PARQUET_SUFFIXES, TextFormat, local_path
-from h2hgcn.datasets.tables import ID_NAMES, single
+from h2hgcn.datasets.table_files import TABLE_SUFFIXES, TextFormat, local_path
+from h2hgcn.datasets.tables import ID_NAMES, listed, single
 from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
     from h2hgcn.datasets.benchmarks import TUGraphs
 
-_GRAPH_SUFFIXES = DELIMITED_SUFFIXES | PARQUET_SUFFIXES | {".npz", ".npy", ".graphml", ".gexf", ".mtx"}
-_TABLE_SUFFIXES = DELIMITED_SUFFIXES | PARQUET_SUFFIXES
+_GRAPH_SUFFIXES = TABLE_SUFFIXES | FORMATS.keys()
 _GRAPH_ID_NAMES = ID_NAMES | {"graph", "graph_id", "graphs", "file"}
 _TU_EDGES = "_A.txt"
 _NODE_LABEL = "node label"
-
-# Names that a message lists.
-_SHOWN = 8
 
 Classes = tuple[torch.Tensor, list[Any]]  # counted from 0, and their names
 
@@ -76,56 +72,43 @@ def load_graphs(
         features = [features]
     text, prefix = TextFormat(header, delimiter, comment), _tu_prefix(path)
     if prefix is not None:
-        if columns is not None or text.is_given() or weights:
-            raise DataError(
-                f"{path} holds a TU dataset; columns, header, delimiter, comment and weights are for graphs in files"
-            )
+        if columns is not None or text != TextFormat() or weights:
+            raise DataError(f"{path} holds a TU dataset; columns, header, delimiter, comment and weights do not apply")
         graphs = _tu_graphs(*prefix, features, directed, labels)
     else:
-        graphs = _file_graphs(path, labels, features, weights, directed, columns, text)
+        read = partial(read_edges_from, weights=weights, columns=columns, text=text)
+        graphs = _file_graphs(path, labels, features, directed, read, text)
     for note in graphs.notes:
         warnings.warn(f"{path}: {note}", DataWarning, stacklevel=2)
     return graphs
 
 
-def load_graphs_by_text(
-    graphs: str,
-    labels: str | bool | None = None,
-    features: str | Sequence[str] | None = None,
-    weights: str | None = None,
-    directed: bool | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    comment: str | None = None,
-) -> GraphList:
+def load_graphs_by_text(graphs: str, features: str | Sequence[str] | None = None, **flags: Any) -> GraphList:
     """``load_graphs`` for what flags and configuration files say."""
     if not graphs:
         raise DataError("--graphs is empty; name a folder of graphs")
-    return load_graphs(
-        graphs, labels,
-        False if features == "none" else features.split(",") if isinstance(features, str) else features,
-        False if weights == "none" else weights, directed,
-        columns=columns_of(source, target), header=header, delimiter=delimiter,
-        comment=comment,
-    )  # fmt: skip
+    chosen = False if features == "none" else features.split(",") if isinstance(features, str) else features
+    return load_graphs(graphs, features=chosen, **options_of(**flags))
 
 
 def _file_graphs(
-    folder: Path,
-    labels: Any,
-    features: Any,
-    weights: str | bool | None,
-    directed: bool | None,
-    columns: tuple[str, str] | None,
-    text: TextFormat,
+    folder: Path, labels: Any, features: Any, directed: bool | None, read: Callable[[Path], EdgeList], text: TextFormat
 ) -> GraphList:
     labels = _labels_file(folder) if labels is None else labels
     files, notes = _graph_files(folder, labels)
-    sources = {name: _read_file(path, weights, columns, text) for name, path in files.items()}
-    _check_direction(sources, directed)
-    chosen = _chosen_features(folder, sources, features, notes)
+    sources = {name: read(path) for name, path in files.items()}
+    directions: dict[bool, str] = {}
+    for source in sources.values():
+        if not len(source.ids):
+            raise DataError(f"{source.origin} holds a graph without nodes; take it out of the folder")
+        source.labels = None  # those of nodes, where a graph has one class
+        directions.setdefault(bool(source.directed), source.origin)
+    if directed is None and len(directions) > 1:
+        raise DataError(
+            f"{directions[True]} has directed edges, {directions[False]} has undirected ones; pass directed=False "
+            "(--undirected) to read all edges both ways, or directed=True (--directed) to read all as they are listed"
+        )
+    chosen = _chosen_features(list(sources.values()), features, notes)
     graphs: list[Data] = []
     remarks: dict[str, list[str]] = {}  # notes that differ in numbers alone, together
     for name, source in sources.items():
@@ -136,21 +119,17 @@ def _file_graphs(
         for note in graph.notes:
             remarks.setdefault(re.sub(r"\d+", "0", note), []).append(f"{files[name].name}: {note}")
         graphs.append(graph)
-    notes += [f"{same[0]}{_in_others(len(same) - 1)}" for kind, same in remarks.items() if "no features" not in kind]
-    if getattr(graphs[0], "structural", False):
-        notes.append(next(note for note in graphs[0].notes if "structural" in note))
+    for kind, same in remarks.items():
+        if "no features" not in kind:
+            notes.append(same[0] + (f" (and the like in {len(same) - 1} more)" if len(same) > 1 else ""))
+    notes += [note for note in graphs[0].notes if "structural" in note]
     ids = list(sources)
     classes = None if labels is None or labels is False else _classes(labels, ids, notes, text)
-    return _collection(folder.name, graphs, ids, classes, notes, getattr(graphs[0], "feature_names", None))
+    return _collection(folder.name, graphs, ids, classes, notes)
 
 
 def _collection(
-    name: str,
-    graphs: list[Data],
-    ids: list[str] | None,
-    classes: Classes | None,
-    notes: list[str],
-    columns: list[str] | None,
+    name: str, graphs: list[Data], ids: list[str] | None, classes: Classes | None, notes: list[str]
 ) -> GraphList:
     """The graphs with what belongs to each; what they share is in the list."""
     y, label_names = (None, None) if classes is None else classes
@@ -165,8 +144,8 @@ def _collection(
             kept.y = y[number : number + 1]
         plain.append(kept)
     return GraphList(
-        plain, name=name, graph_ids=ids, label_names=label_names, feature_names=columns, notes=notes,
-        labeled=y is not None,
+        plain, name=name, graph_ids=ids, label_names=label_names, notes=notes, labeled=y is not None,
+        feature_names=getattr(graphs[0], "feature_names", None),
     )  # fmt: skip
 
 
@@ -184,17 +163,14 @@ def _graph_files(folder: Path, labels: Any) -> tuple[dict[str, Path], list[str]]
         if path.is_dir() or kind not in _GRAPH_SUFFIXES:
             others.append(path.name)
         elif name in found:
-            raise DataError(
-                f"{found[name]} and {path} are both called {name!r}; a graph is called by its file's name without the "
-                "ending, so rename one of them"
-            )
+            raise DataError(f"{found[name]} and {path} are both called {name!r} without their endings; rename one")
         else:
             found[name] = path
     if not found:
         held = f"it holds {', '.join(others[:3])}" if others else "it is empty"
         kinds = ", ".join(sorted(_GRAPH_SUFFIXES))
         raise DataError(f"{folder} holds no graphs ({held}); put one file a graph into it: {kinds}")
-    notes = [f"left out, since these are no graph files: {_listed(others)}"] if others else []
+    notes = [f"left out, since these are no graph files: {listed(others)}"] if others else []
     return {name: found[name] for name in sorted(found, key=_natural)}, notes
 
 
@@ -202,7 +178,7 @@ def _labels_file(folder: Path) -> Path | None:
     """The table in the folder that is called ``labels``."""
     parts = {path: _name_and_kind(path) for path in folder.glob("labels.*")}
     return min(
-        (path for path, (name, kind) in parts.items() if name == "labels" and kind in _TABLE_SUFFIXES), default=None
+        (path for path, (name, kind) in parts.items() if name == "labels" and kind in TABLE_SUFFIXES), default=None
     )
 
 
@@ -216,55 +192,29 @@ def _natural(name: str) -> tuple[list[Any], str]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)], name
 
 
-def _read_file(path: Path, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat) -> EdgeList:
-    source = read_edges_from(path, weights, columns, text)
-    if not len(source.ids):
-        raise DataError(f"{path} holds a graph without nodes; take it out of the folder")
-    source.labels = None  # those of nodes, where a graph has one class
-    return source
-
-
-def _check_direction(sources: dict[str, EdgeList], directed: bool | None) -> None:
-    kinds: dict[bool, str] = {}
-    for source in sources.values():
-        kinds.setdefault(bool(source.directed), source.origin)
-    if directed is None and len(kinds) > 1:
-        raise DataError(
-            f"{kinds[True]} has directed edges, {kinds[False]} has undirected ones; pass directed=False (--undirected) "
-            "to read all edges both ways, or directed=True (--directed) to read all as they are listed"
-        )
-
-
-def _chosen_features(folder: Path, sources: dict[str, EdgeList], features: Any, notes: list[str]) -> Any:
+def _chosen_features(sources: list[EdgeList], features: Any, notes: list[str]) -> Any:
     """What ``graph_of`` takes as features, the same for all graphs; None are those of files, or structural ones."""
-    structural = features is False or (features is not None and _is_structural(features))
-    with_x = [source for source in sources.values() if source.features is not None]
-    if structural:
-        for source in with_x:
+    if features is False or (features is not None and _is_structural(features)):
+        for source in sources:
             source.features = None
         return None
-    if with_x and features is None:
-        without = next((source.origin for source in sources.values() if source.features is None), None)
-        if without is not None:
-            raise DataError(
-                f"{with_x[0].origin} has features (x), {without} has none; give all graphs the same columns"
-            )
-        return None
     if features is not None:
-        lacking = next((source.origin for source in sources.values() if source.attributes is None), None)
+        lacking = next((source.origin for source in sources if source.attributes is None), None)
         if lacking is not None:
-            raise DataError(
-                f"{lacking} has no node attributes, so no features {_listed(list(features))}; "
-                "use GraphML or GEXF files, or leave features out"
-            )
+            raise DataError(f"{lacking} has no node attributes; use GraphML or GEXF files, or leave features out")
         return list(features)
-    names = list(dict.fromkeys(name for source in sources.values() for name in source.attribute_names))
-    numeric = [name for name in names if all(_is_numeric(source, name) for source in sources.values())]
+    origins = {source.features is not None: source.origin for source in reversed(sources)}
+    if len(origins) > 1:
+        raise DataError(f"{origins[True]} has features (x), {origins[False]} has none; give all the same columns")
+    if True in origins:
+        return None
+    names = list(dict.fromkeys(name for source in sources for name in source.attribute_names))
+    numeric = [name for name in names if all(_is_numeric(source, name) for source in sources)]
     unused = [name for name in names if name not in numeric]
     if numeric:
-        notes.append(f"node attributes taken as features: {_listed(numeric)}")
+        notes.append(f"node attributes taken as features: {listed(numeric)}")
     if unused:
-        notes.append(f"node attributes not used, since they are not a number at every node: {_listed(unused)}")
+        notes.append(f"node attributes not used, since they are not a number at every node: {listed(unused)}")
     return numeric or None
 
 
@@ -287,38 +237,24 @@ def _classes(labels: Any, names: list[str], notes: list[str], text: TextFormat |
     notes += values.notes
     if values.parts is not None:
         notes.append(f"{values.origin}: the column 'split' is not used; collections are split into folds")
-    if values.ids is None:
-        if len(values.values) != len(names):
-            raise DataError(
-                f"{values.origin}: {len(values.values)} classes for {len(names)} graphs; give each graph one"
-            )
-        rows = np.arange(len(names))
-    else:
-        rows = _rows_of(values, names)
-    missing = [name for name, row in zip(names, rows.tolist(), strict=True) if values.values[row] is None]
-    if missing:
-        raise DataError(f"{values.origin}: the graph {missing[0]!r} has no class{and_more(len(missing))}; fill it in")
-    return label_tensor(values, rows)
-
-
-def _rows_of(values: Any, names: list[str]) -> NDArray[np.int64]:
-    """The row of each graph, which may be called by its file's whole name."""
+    if values.ids is None and len(values) != len(names):
+        raise DataError(f"{values.origin}: {len(values)} classes for {len(names)} graphs; give each graph one")
     row_of: dict[str, int] = {}
     known = set(names)
-    for row, given in enumerate(map(str, values.ids.tolist())):
-        name = given if given in known else _name_and_kind(Path(given))[0]
+    for row, given in enumerate(names if values.ids is None else map(str, values.ids.tolist())):
+        name = given if given in known else _name_and_kind(Path(given))[0]  # perhaps its file's whole name
         if name not in known:
-            raise DataError(f"{values.where(row)}: there is no graph {given!r} in the folder; {_similar(given, names)}")
+            raise DataError(f"{values.where(row)}: {unknown_nodes([given], np.array(names), 'graph')}")
         if name in row_of:
             raise DataError(f"{values.where(row)}: the graph {name!r} comes a second time; keep one row a graph")
         row_of[name] = row
-    missing = [name for name in names if name not in row_of]
+    missing = [name for name in names if name not in row_of or values.values[row_of[name]] is None]
     if missing:
         raise DataError(
             f"{values.origin}: the graph {missing[0]!r} has no class{and_more(len(missing))}; add its row, or take it "
             "out of the folder and predict it later"
         )
-    return np.array([row_of[name] for name in names])
+    return label_tensor(values, np.array([row_of[name] for name in names]))
 
 
 def _tu_prefix(folder: Path) -> tuple[Path, str] | None:
@@ -340,6 +276,7 @@ def _tu_graphs(folder: Path, name: str, features: Any, directed: bool | None, la
     unused = [part for part in ("edge_labels", "edge_attributes") if (folder / f"{name}_{part}.txt").exists()]
     notes = [f"{' and '.join(unused)} are not used"] if unused else []
     x, columns = _tu_features(tu, folder / name, features)
+    note = None
     if directed is None:
         owner = np.repeat(np.arange(tu.num_graphs), np.diff(tu.edge_pointers))
         whole = torch.from_numpy(tu.edge_index + tu.node_pointers[owner])
@@ -354,18 +291,17 @@ def _tu_graphs(folder: Path, name: str, features: Any, directed: bool | None, la
         if x is None:
             note = add_structural_features(graph)
         else:
-            graph.x = x[first:last]
+            graph.x, graph.feature_names = x[first:last], columns
         graphs.append(graph)
-    if x is None:
+    if note is not None:
         notes.append(note)
-        columns = graphs[0].feature_names
     classes = None
     if labels is None and tu.y is not None:
         known, y = np.unique(tu.y, return_inverse=True)
         classes = torch.from_numpy(y), known.tolist()
     elif labels is not None and labels is not False:
         classes = _classes(labels, [str(number) for number in range(len(graphs))], notes)
-    return _collection(name, graphs, None, classes, notes, columns)
+    return _collection(name, graphs, None, classes, notes)
 
 
 def _tu_features(tu: "TUGraphs", where: Path, features: Any) -> tuple[torch.Tensor | None, list[str]]:
@@ -384,23 +320,10 @@ def _tu_features(tu: "TUGraphs", where: Path, features: Any) -> tuple[torch.Tens
     # a label that these graphs lack is a column of zeros, one that the model does not know cannot be told
     strange = [name for name in wanted if name not in columns and not name.startswith(_NODE_LABEL)]
     if strange:
-        raise DataError(f"{where}: no node has {strange[0]!r}; the columns are {_listed(columns)}")
+        raise DataError(f"{where}: no node has {strange[0]!r}; the columns are {listed(columns)}")
     unknown = [name for name in label_columns if name not in wanted and x[:, columns.index(name)].any()]
     if unknown and any(name.startswith(_NODE_LABEL) for name in wanted):
-        raise DataError(f"{where}_node_labels.txt: some nodes have {unknown[0]!r}, which is none of {_listed(wanted)}")
+        raise DataError(f"{where}_node_labels.txt: some nodes have {unknown[0]!r}, which is none of {listed(wanted)}")
     empty = np.zeros(len(x), np.float32)
     chosen = [x[:, columns.index(name)] if name in columns else empty for name in wanted]
     return torch.from_numpy(np.stack(chosen, 1)), wanted
-
-
-def _similar(name: str, names: list[str]) -> str:
-    close = get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"its graphs are {_listed(names)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f", ... ({len(names)})" if len(names) > _SHOWN else "")
-
-
-def _in_others(count: int) -> str:
-    return f" (and the like in {count} more)" if count else ""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,25 @@ import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from h2hgcn.datasets.arrays import UNLABELLED, ids_of_objects, load_named_array, plain_array
+from h2hgcn.datasets.arrays import UNLABELLED, ids_of_objects, plain_array
 from h2hgcn.datasets.edges import EdgeList
-from h2hgcn.datasets.nodes import NodeValues, are_names, attribute_of, node_frame, of_graph, read_node_table
-from h2hgcn.datasets.table_files import TextFormat, check_is_file, local_path
-from h2hgcn.datasets.tables import ID_NAMES, Ids, Table, id_column, is_frame
+from h2hgcn.datasets.nodes import NodeValues, are_names, attribute_of, by_key, of_graph, open_values
+from h2hgcn.datasets.table_files import TextFormat
+from h2hgcn.datasets.tables import ID_NAMES, Ids, Table
 from h2hgcn.errors import DataError
 
 _LABEL_NAMES = frozenset({"label", "labels", "y", "class", "category", "target"})
 _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 01 and +1 are texts
+
+
+def labels_of(source: EdgeList, labels: Any, text: TextFormat | None = None) -> NodeValues:
+    """The labels that were given, else those of the graph."""
+    if labels is None:
+        return of_graph(read_labels(source.labels), source, "y")
+    if source.attributes is not None and are_names(labels):
+        return read_labels(attribute_of(source, labels))
+    return read_labels(labels, source.ids, text=text)
 
 
 def read_labels(
@@ -30,44 +38,35 @@ def read_labels(
 
     ``known`` are the ids of the edges, by which a header is told from a row; ``id_names`` are names of id columns.
     """
-    if isinstance(source, str | Path):
-        path = local_path(source)
-        check_is_file(path)
-        if path.suffix.lower() in (".npy", ".npz"):
-            return _labels_by_number(load_named_array(path, ("y", "labels")), str(path))
-        table, notes = read_node_table(path, known, text or TextFormat(), _LABEL_NAMES, id_names)
-        return _labels_from_table(table, id_column(table.columns, id_names), notes)
-    if isinstance(source, Mapping):
-        keys = list(source)
-        labels = [_label(value) for value in source.values()]
-        return _noted(
-            NodeValues(
-                labels, "the labels", lambda row: f"the label of {keys[row]!r}", ids_of_objects(keys, "the labels")
-            )
-        )
-    if is_frame(source):
-        return _labels_from_table(*node_frame(source, "labels", known), [])
-    return _labels_by_number(source, "the labels")
+    given, column, origin, notes = open_values(
+        source, "labels", ("y", "labels"), known, text or TextFormat(), _LABEL_NAMES, id_names
+    )
+    if isinstance(given, Table):
+        return _labels_of_table(given, column, notes)
+    if isinstance(given, Mapping):
+        keys, labels = list(given), [_label(value) for value in given.values()]
+        return _noted(NodeValues(labels, origin, by_key("label", keys), ids_of_objects(keys)))
+    array = plain_array(given, origin)
+    array = array.toarray() if sp.issparse(array) else array
+    array = array.reshape(-1) if array.shape[1:] == (1,) else array
+    if array.ndim != 1:
+        raise DataError(f"{origin} must be one label a node, but have shape {array.shape}")
+    labels = [None if value == UNLABELLED else _label(value) for value in array.tolist()]
+    return NodeValues(labels, origin, lambda row: f"{origin}, row {row}")
 
 
-def label_tensor(values: NodeValues, rows: NDArray[np.int64]) -> tuple[torch.Tensor, list[Any]]:
-    """Classes counted from 0, -1 where there is none, and the names of the classes."""
-    labels = [values.values[row] if row >= 0 else None for row in rows]
-    kinds = {type(label) for label in labels if label is not None}
-    if len(kinds) > 1:
-        labels = [None if label is None else str(label) for label in labels]
-    names = sorted({label for label in labels if label is not None})
-    if not names:
-        raise DataError(f"{values.origin}: no node has a label")
-    number = {name: k for k, name in enumerate(names)}
-    return torch.tensor([UNLABELLED if label is None else number[label] for label in labels]), names
-
-
-def _labels_from_table(table: Table, column: int | None, notes: list[str]) -> NodeValues:
+def _labels_of_table(table: Table, column: int | None, notes: list[str]) -> NodeValues:
     """``column`` holds the ids, if there are any."""
     others = [k for k in range(len(table.columns)) if k != column]
-    split = split_column([table.columns[k] for k in others])
-    parts = None if split is None else _parts(table, others.pop(split))
+    split = split_column(table.columns, column)
+    parts: list[str | None] | None = None
+    if split is not None:
+        others.remove(split)
+        words = [None if value is None else str(value).strip().lower() for value in table.values(split)]
+        for row, word in enumerate(words):
+            if word and word not in _PARTS:
+                raise DataError(f"{table.where(row)}: the split {word!r} is not train, val or test, or blank")
+        parts = [_PARTS[word] if word else None for word in words]
     others = [k for k in others if table.columns[k].lower() in _LABEL_NAMES] or others
     if len(others) != 1:
         raise DataError(
@@ -80,21 +79,10 @@ def _labels_from_table(table: Table, column: int | None, notes: list[str]) -> No
     return _noted(NodeValues(labels, str(table.origin), table.where, ids, notes=notes, parts=parts))
 
 
-def split_column(columns: Sequence[str]) -> int | None:
-    """Which of the columns beside the id has the parts of a split; labels are in another one."""
-    places = [k for k, name in enumerate(columns) if name.lower() == "split"]
-    return places[0] if places and len(columns) > 1 else None
-
-
-def _parts(table: Table, column: int) -> list[str | None]:
-    """The part that each row's node is in, None where there is a blank."""
-    words = [None if value is None else str(value).strip().lower() for value in table.values(column)]
-    for row, word in enumerate(words):
-        if word and word not in _PARTS:
-            raise DataError(
-                f"{table.where(row)}: the split {word!r} is not known; use train, val or test, or leave it blank"
-            )
-    return [_PARTS[word] if word else None for word in words]
+def split_column(columns: Sequence[str], ids: int | None) -> int | None:
+    """Which of the columns beside the ids has the parts of a split; labels are in another one."""
+    others = [k for k in range(len(columns)) if k != ids]
+    return next((k for k in others if columns[k].lower() == "split" and len(others) > 1), None)
 
 
 def _noted(labels: NodeValues) -> NodeValues:
@@ -102,18 +90,6 @@ def _noted(labels: NodeValues) -> NodeValues:
     if UNLABELLED in labels.values:
         labels.notes.append(f"the label -1 in {labels.origin} is taken for a class; leave a gap where there is none")
     return labels
-
-
-def _labels_by_number(source: Any, origin: str) -> NodeValues:
-    array = plain_array(source, origin)
-    if sp.issparse(array):
-        array = array.toarray()
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array.reshape(-1)
-    if array.ndim != 1:
-        raise DataError(f"{origin} must be one label a node, but have shape {array.shape}")
-    labels = [None if value == UNLABELLED else _label(value) for value in array.tolist()]
-    return NodeValues(labels, origin, lambda row: f"{origin}, row {row}")
 
 
 def _label(value: Any) -> Any:
@@ -132,10 +108,13 @@ def _label(value: Any) -> Any:
     return int(value) if isinstance(value, int | float) else str(value)
 
 
-def labels_of(source: EdgeList, labels: Any, text: TextFormat | None = None) -> NodeValues:
-    """The labels that were given, else those of the graph."""
-    if labels is None:
-        return of_graph(read_labels(source.labels), source, "y")
-    if source.attributes is not None and are_names(labels):
-        return read_labels(attribute_of(source, labels))
-    return read_labels(labels, source.ids, text=text)
+def label_tensor(values: NodeValues, rows: NDArray[np.int64]) -> tuple[torch.Tensor, list[Any]]:
+    """Classes counted from 0, -1 where there is none, and the names of the classes."""
+    labels = [values.values[row] if row >= 0 else None for row in rows]
+    if len({type(label) for label in labels if label is not None}) > 1:
+        labels = [None if label is None else str(label) for label in labels]
+    names = sorted({label for label in labels if label is not None})
+    if not names:
+        raise DataError(f"{values.origin}: no node has a label")
+    number = {None: UNLABELLED} | {name: k for k, name in enumerate(names)}
+    return torch.tensor([number[label] for label in labels]), names

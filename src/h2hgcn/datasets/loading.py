@@ -1,6 +1,7 @@
 """A user's own graph: files and objects in, a PyG ``Data`` out."""
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,14 +37,12 @@ from h2hgcn.datasets.nodes import (
     and_more,
     feature_tensor,
     features_of,
-    num_rows,
     structural_note,
 )
 from h2hgcn.datasets.on_disk import is_converted, load_converted, new_folder, save_converted
 from h2hgcn.datasets.registry import DATASETS
 from h2hgcn.datasets.table_files import (
-    DELIMITED_SUFFIXES,
-    PARQUET_SUFFIXES,
+    TABLE_SUFFIXES,
     TextFormat,
     check_is_file,
     file_kind,
@@ -53,7 +52,7 @@ from h2hgcn.datasets.table_files import (
 from h2hgcn.datasets.tables import EDGE_COLUMN_NAMES, ID_NAMES, Arrays, Ids, blocks_of, id_column, is_frame
 from h2hgcn.errors import DataError, DataWarning
 
-_FORMATS = {
+FORMATS = {
     ".npz": edges_from_arrays,
     ".npy": edges_from_arrays,
     ".graphml": edges_from_xml,
@@ -166,45 +165,53 @@ def graph_of(
         raise DataError(f"unlinked={unlinked!r} is not known; use 'error', 'keep' or 'drop'")
     arrays = arrays or Arrays()
     node_features = features_of(source, features, text, arrays)
-    has_labels = labels is not None or source.labels is not None
-    node_labels = labels_of(source, labels, text) if has_labels else None
+    node_labels = None if labels is None and source.labels is None else labels_of(source, labels, text)
     nodes = _nodes(source, [values for values in (node_features, node_labels) if values is not None], unlinked)
     data = Data(num_nodes=len(nodes))
     data.node_ids = nodes
     data.name = name
     data.directed = bool(source.directed) if directed is None else directed
     notes = list(source.notes)
-    _set_edges(data, source, nodes, notes, arrays)
-    _set_masks(data, source, nodes)
-    _note_unlinked(data, notes)
+    _set_edges(data, source, notes, arrays)
+    for mask_name, given in source.masks.items():
+        mask = np.zeros(len(nodes), dtype=bool)
+        mask[np.searchsorted(nodes, source.ids)] = given
+        data[mask_name] = torch.from_numpy(mask)
     if node_features is not None:
-        _set_features(data, node_features, nodes, unlinked, notes, arrays)
+        rows = aligned(node_features, nodes, "features", unlinked, notes)
+        data.x = feature_tensor(node_features, rows, nodes, arrays)
+        missing = int((rows < 0).sum())
+        if missing:  # of sparse features
+            notes.append(f"{missing} of {len(nodes)} nodes have no row in {node_features.origin}; their features are 0")
+        if node_features.names is not None:
+            data.feature_names = node_features.names
     elif arrays.folder is None:
         notes.append(add_structural_features(data))
     else:
         notes.append(structural_note(data.directed))
     if node_labels is not None:
-        _set_labels(data, node_labels, nodes, unlinked, notes)
+        _set_labels(data, node_labels, unlinked, notes)
     data.notes = notes
     return data
-
-
-def _note_unlinked(data: Data, notes: list[str]) -> None:
-    linked = np.zeros(data.num_nodes, dtype=bool)
-    for part in blocks_of(data.edge_index.shape[1]):
-        linked[data.edge_index[:, part]] = True
-    if not linked.all():
-        notes.append(f"{int((~linked).sum())} of {data.num_nodes} nodes have no edge")
 
 
 def _nodes(source: EdgeList, values: list[NodeValues], unlinked: Unlinked) -> Ids:
     """All node ids, sorted."""
     known = np.sort(source.ids)
-    if len(np.unique(known)) < len(known):
+    if (known[1:] == known[:-1]).any():
         raise DataError(f"{source.origin}: a node id comes twice; ids must differ")
-    rows = next((part for part in values if part.ids is None), None)
-    if rows is not None and not source.all_nodes and known.dtype.kind == "i":
-        known = _numbered_nodes(source, rows)
+    by_number = next((part for part in values if part.ids is None), None)
+    if by_number is not None and not source.all_nodes and known.dtype.kind == "i":
+        known = np.arange(len(by_number))
+        for codes in (source.source, source.target):
+            ends = source.ids[codes]
+            strangers = np.flatnonzero((ends < 0) | (ends >= len(known)))
+            if len(strangers):
+                row = int(strangers[0])
+                raise DataError(
+                    f"{source.where(row)}: the edge names node {ends[row]}, but {by_number.origin} has {len(known)} "
+                    f"rows, for the nodes 0 to {len(known) - 1}; add its row, or fix the edge"
+                )
     for part in values if unlinked == "keep" else ():
         if part.ids is not None:
             ids = part.ids.astype(np.str_) if known.dtype.kind == "U" else part.ids
@@ -212,76 +219,65 @@ def _nodes(source: EdgeList, values: list[NodeValues], unlinked: Unlinked) -> Id
     return known
 
 
-def _numbered_nodes(source: EdgeList, values: NodeValues) -> Ids:
-    """Rows without ids belong to the nodes 0, 1, 2, ..., so edges may name no others."""
-    size = num_rows(values)
-    for codes in (source.source, source.target):
-        ends = source.ids[codes]
-        strangers = np.flatnonzero((ends < 0) | (ends >= size))
-        if len(strangers):
-            row = int(strangers[0])
-            raise DataError(
-                f"{source.where(row)}: the edge names node {ends[row]}, but {values.origin} has {size} rows, for the "
-                f"nodes 0 to {size - 1}; add its row, or fix the edge"
-            )
-    return np.arange(size)
-
-
-def _set_edges(data: Data, source: EdgeList, nodes: Ids, notes: list[str], arrays: Arrays) -> None:
+def _set_edges(data: Data, source: EdgeList, notes: list[str], arrays: Arrays) -> None:
     """Gives ``data`` its ``edge_index`` and ``edge_weight``: sorted, each edge once, both directions if undirected."""
-    size, counts = len(nodes), {"loops": 0, "backwards": 0}
-    keys, weights = arrays.join("keys", _edge_keys(source, nodes, data.directed, counts))
-    if source.weights is None:
-        keys.sort()
-    else:
+    size, counts, weighted = data.num_nodes, Counter[str](), source.weights is not None
+    keys, *weights = arrays.join("keys", _edge_keys(source, data.node_ids, data.directed, counts))
+    if weighted:
         order = np.argsort(keys, kind="stable")
-        keys, weights = arrays.join("sorted", ((keys[order[p]], weights[order[p]]) for p in blocks_of(len(keys))))
+        keys, *weights = arrays.join("sorted", ((keys[order[p]], weights[0][order[p]]) for p in blocks_of(len(keys))))
+    else:
+        keys.sort()
     is_first = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
     _note_repetitions(is_first, weights, data.directed, counts, notes)
     kept = int(is_first.sum())
     edge_index = arrays.empty("edge_index", (2, kept), np.int64)
-    values = arrays.empty("edge_weight", (0 if source.weights is None else kept,), np.float32)
+    values = arrays.empty("edge_weight", (kept,), np.float32) if weighted else None
+    linked = np.zeros(size, bool)
     start = 0
     for part in blocks_of(len(keys)):
         chosen = keys[part][is_first[part]]
-        end = start + len(chosen)
-        edge_index[0, start:end], edge_index[1, start:end] = np.divmod(chosen, max(size, 1))
-        if source.weights is not None:
-            values[start:end] = weights[part][is_first[part]]
-        start = end
+        block = slice(start, start + len(chosen))
+        edge_index[:, block] = np.divmod(chosen, max(size, 1))
+        linked[edge_index[:, block]] = True
+        if values is not None:
+            values[block] = weights[0][part][is_first[part]]
+        start = block.stop
+    if not linked.all():
+        notes.append(f"{size - int(linked.sum())} of {size} nodes have no edge")
     data.edge_index = torch.from_numpy(edge_index)
-    if source.weights is not None:
+    if values is not None:
         data.edge_weight = torch.from_numpy(values)
 
 
 def _edge_keys(
-    source: EdgeList, nodes: Ids, directed: bool, counts: dict[str, int]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    source: EdgeList, nodes: Ids, directed: bool, counts: Counter[str]
+) -> Iterator[tuple[NDArray[Any], ...]]:
     """Edges as numbers ``source * nodes + target``, with their weights; undirected ones also in the other direction.
 
-    Self-loops are left out. ``counts`` is told how many there are, and how many edges go to a smaller node.
+    Self-loops are left out. ``counts`` gets how many there are, and how many edges go to a smaller node.
     """
     places = np.searchsorted(nodes, source.ids)
     for part in blocks_of(len(source.source)):
         first, second = places[source.source[part]], places[source.target[part]]
         kept = first != second
-        weights = np.empty(0, np.float32)
+        weights: tuple[NDArray[Any], ...] = ()
         if source.weights is not None:
             start = part.start
-            weights = checked_weights(source.weights[part], lambda row: source.where(start + row))[kept]  # noqa: B023
+            weights = (checked_weights(source.weights[part], lambda row: source.where(start + row))[kept],)  # noqa: B023
         first, second = first[kept], second[kept]
         counts["loops"] += len(kept) - len(first)
         counts["backwards"] += int((first > second).sum())
         keys = first * len(nodes) + second
-        if directed:
-            yield keys, weights
-        else:  # one after the other, so that the first of equal edges is the same in both directions
-            yield np.stack([keys, second * len(nodes) + first], 1).ravel(), np.repeat(weights, 2)
+        if not directed:  # one after the other, so that the first of equal edges is the same in both directions
+            keys = np.stack([keys, second * len(nodes) + first], 1).ravel()
+            weights = tuple(np.repeat(values, 2) for values in weights)
+        yield keys, *weights
 
 
 def _note_repetitions(
-    is_first: NDArray[np.bool_], weights: NDArray[np.float32], directed: bool, counts: dict[str, int], notes: list[str]
+    is_first: NDArray[np.bool_], weights: list[Any], directed: bool, counts: Counter[str], notes: list[str]
 ) -> None:
     directions = 1 if directed else 2
     kept = int(is_first.sum()) // directions
@@ -292,10 +288,10 @@ def _note_repetitions(
         notes.append(f"every edge is listed in both directions: {repeated} undirected edges")
     elif repeated:
         notes.append(f"{_count(repeated, 'repeated edge')} left out")
-    if repeated and len(weights):
+    for values in weights if repeated else ():
         firsts, others = np.flatnonzero(is_first), np.flatnonzero(~is_first)
         same = firsts[np.searchsorted(firsts, others) - 1]
-        differing = int((weights[others] != weights[same]).sum()) // directions
+        differing = int((values[others] != values[same]).sum()) // directions
         if differing:
             notes.append(
                 f"of the repeated edges, {differing} had another weight than the first, which was kept; add them up "
@@ -307,63 +303,37 @@ def _count(number: int, what: str) -> str:
     return f"1 {what} was" if number == 1 else f"{number} {what}s were"
 
 
-def _set_masks(data: Data, source: EdgeList, nodes: Ids) -> None:
-    for name, given in source.masks.items():
-        mask = np.zeros(len(nodes), dtype=bool)
-        mask[np.searchsorted(nodes, source.ids)] = given
-        data[name] = torch.from_numpy(mask)
-
-
-def _set_features(
-    data: Data, values: NodeValues, nodes: Ids, unlinked: Unlinked, notes: list[str], arrays: Arrays
-) -> None:
-    rows = aligned(values, nodes, "features", unlinked, notes)
-    data.x = feature_tensor(values, rows, nodes, arrays)
-    if values.sparse and (rows < 0).any():
-        notes.append(
-            f"{int((rows < 0).sum())} of {len(nodes)} nodes have no row in {values.origin}; their features are 0"
-        )
-    if values.names is not None:
-        data.feature_names = values.names
-
-
-def _set_labels(data: Data, values: NodeValues, nodes: Ids, unlinked: Unlinked, notes: list[str]) -> None:
-    rows = aligned(values, nodes, "a label", unlinked, notes)
+def _set_labels(data: Data, values: NodeValues, unlinked: Unlinked, notes: list[str]) -> None:
+    """Labels, and masks of a split that came with them, which replace those that the graph brought along."""
+    rows = aligned(values, data.node_ids, "a label", unlinked, notes)
     data.y, data.label_names = label_tensor(values, rows)
+    missing = data.y == UNLABELLED
     if values.parts is not None:
-        _set_split(data, values, rows, notes)
-    missing = int((data.y == UNLABELLED).sum())
-    if missing:
-        notes.append(f"{missing} of {len(nodes)} nodes have no label")
-
-
-def _set_split(data: Data, values: NodeValues, rows: NDArray[np.int64], notes: list[str]) -> None:
-    """The split that came with labels, as masks; it replaces one that the graph brought along."""
-    assert values.parts is not None
-    parts = [values.parts[row] if row >= 0 else None for row in rows.tolist()]
-    unlabelled = [k for k, part in enumerate(parts) if part is not None and data.y[k] == UNLABELLED]
-    if unlabelled:
-        node = unlabelled[0]
-        raise DataError(
-            f"{values.where(int(rows[node]))}: the node is in the {parts[node]} split, but has no label"
-            f"{and_more(len(unlabelled))}; give it one, or leave its split blank"
-        )
-    for name in MASKS:
-        data[name] = torch.tensor([part is not None and name == f"{part}_mask" for part in parts])
-    counts = ", ".join(f"{int(data[name].sum())} {name.removesuffix('_mask')}" for name in MASKS)
-    notes.append(f"the column 'split' of {values.origin} is taken for the split of nodes: {counts}")
+        parts = [values.parts[row] if row >= 0 else None for row in rows.tolist()]
+        unlabelled = [k for k in missing.nonzero().flatten().tolist() if parts[k] is not None]
+        if unlabelled:
+            node = unlabelled[0]
+            raise DataError(
+                f"{values.where(int(rows[node]))}: the node is in the {parts[node]} split, but has no label"
+                f"{and_more(len(unlabelled))}; give it one, or leave its split blank"
+            )
+        for name in MASKS:
+            data[name] = torch.tensor([name == f"{part}_mask" for part in parts])
+        counts = ", ".join(f"{int(data[name].sum())} {name.removesuffix('_mask')}" for name in MASKS)
+        notes.append(f"the column 'split' of {values.origin} is taken for the split of nodes: {counts}")
+    if missing.any():
+        notes.append(f"{int(missing.sum())} of {len(rows)} nodes have no label")
 
 
 def read_edges_from(
     source: Any, weights: Any, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays | None = None
 ) -> EdgeList:
     """The edges of a file or of an object in memory, with the weights that were asked for."""
-    if weights is not None and not isinstance(weights, str | bool):
-        edges = _edges_of(source, False, columns, text, arrays or Arrays())
+    are_given = weights is not None and not isinstance(weights, str | bool)
+    edges = _edges_of(source, False if are_given else weights, columns, text, arrays or Arrays())
+    if are_given:
         edges.weights = real_weights(weights, len(edges.source), edges.origin)
-        return edges
-    edges = _edges_of(source, weights, columns, text, arrays or Arrays())
-    if weights and edges.weights is None and len(edges.source):
+    elif weights and edges.weights is None and len(edges.source):
         named = f" called {weights!r}" if isinstance(weights, str) else ""
         raise DataError(f"{edges.origin}: there are no weights{named}; leave them out, or pass them as weights=[...]")
     return edges
@@ -373,7 +343,17 @@ def _edges_of(
     source: Any, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays
 ) -> EdgeList:
     if isinstance(source, str | Path):
-        return _from_file(local_path(source), weights, columns, text, arrays)
+        path = local_path(source)
+        kind = file_kind(path)
+        if kind not in FORMATS:
+            # columns may also be named by number, which tells nothing of a header
+            names = EDGE_COLUMN_NAMES | {name.strip().lower() for name in columns or () if not name.strip().isdecimal()}
+            table = open_table(path, text, names, keep=arrays.folder is None)
+            return edges_from_table(table, weights, columns, text, arrays)
+        check_is_file(path)
+        if columns is not None or text.header is not None:
+            raise DataError(f"{path}: columns and header are for delimited and Parquet files, not for {kind}")
+        return FORMATS[kind](path, weights)
     if is_frame(source) and text.header is None:
         return edges_from_frame(source, weights, columns)
     if columns is not None or text.header is not None:
@@ -386,8 +366,8 @@ def _edges_of(
         return edges_from_pyg(source, weights)
     if isinstance(source, BaseData | Dataset):
         raise DataError(
-            f"edges come from one graph with one kind of nodes, not from a {type(source).__name__}; pass dataset[0], "
-            "or graph.to_homogeneous()"
+            f"edges come from one homogeneous graph, not from a {type(source).__name__}; pass dataset[0], or "
+            "graph.to_homogeneous()"
         )
     if not hasattr(source, "__iter__"):
         raise DataError(f"edges come from a file or a graph, not from a {type(source).__name__}")
@@ -396,58 +376,32 @@ def _edges_of(
     return edges_from_pairs(source, with_weights=weights is not False)
 
 
-def _from_file(
-    path: Path, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays
-) -> EdgeList:
-    kind = file_kind(path)
-    if kind in _FORMATS:
-        check_is_file(path)
-        if columns is not None or text.header is not None:
-            raise DataError(f"{path}: columns and header are for delimited and Parquet files, not for {kind}")
-        return _FORMATS[kind](path, weights)
-    # columns may also be named by number, which tells nothing of a header
-    names = EDGE_COLUMN_NAMES | {name.strip().lower() for name in columns or () if not name.strip().isdecimal()}
-    return edges_from_table(open_table(path, text, names, keep=arrays.folder is None), weights, columns, text, arrays)
-
-
-def load_graph_by_text(
-    edges: str,
-    features: str | None = None,
-    labels: str | None = None,
-    weights: str | None = None,
-    directed: bool | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    header: bool | None = None,
-    unlinked: str | None = None,
-    delimiter: str | None = None,
-    comment: str | None = None,
-) -> Any:
+def load_graph_by_text(edges: str, features: str | None = None, **flags: Any) -> Data:
     """``load_graph`` for what flags and configuration files say."""
     if not edges:
         raise DataError("--edges is empty; name a file of edges")
-    if edges.lower() in DATASETS and not Path(edges).exists():
+    path = Path(edges)
+    if edges.lower() in DATASETS and not path.exists():
         raise DataError(f"--edges {edges}: that is a named dataset, not a file; train on it with --dataset {edges}")
-    if Path(edges).is_dir() and not is_converted(edges):
-        raise DataError(
-            f"{edges} is a folder; for a folder of graphs use --graphs {edges}, for one graph name its file"
-        )
+    if path.is_dir() and not is_converted(edges):
+        raise DataError(f"{edges} is a folder; name a file, or for a folder of graphs use --graphs {edges}")
     chosen: Any = features
-    has_attributes = Path(edges).suffix.lower() in (".graphml", ".gexf")
-    if features is not None and has_attributes and not _is_named_file(features):
-        chosen = features.split(",")
-    return load_graph(
-        Path(edges), chosen, labels, False if weights == "none" else weights, directed,
-        columns=columns_of(source, target), header=header, delimiter=delimiter, comment=comment,
-        unlinked=unlinked or "error",  # type: ignore[arg-type]  # checked there
-    )  # fmt: skip
+    if features is not None and path.suffix.lower() in (".graphml", ".gexf"):  # which have node attributes
+        is_file = Path(features).exists() or file_kind(Path(features)) in TABLE_SUFFIXES | {".npy", ".npz"}
+        chosen = features if is_file else features.split(",")
+    return load_graph(path, chosen, **options_of(**flags))
 
 
-def columns_of(source: str | None, target: str | None) -> tuple[str, str] | None:
-    """The columns of edges that flags name."""
+def options_of(
+    weights: str | None = None, source: str | None = None, target: str | None = None, **others: Any
+) -> dict[str, Any]:
+    """The arguments of ``load_graph`` for what flags say of a graph."""
     if (source is None) != (target is None):
         raise DataError("--source and --target belong together; give both or none")
-    return None if source is None or target is None else (source, target)
+    options = others | {
+        "weights": False if weights == "none" else weights, "columns": None if source is None else (source, target),
+    }  # fmt: skip
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def has_split(edges: str | None, labels: str | None, text: TextFormat | None = None) -> bool:
@@ -457,18 +411,11 @@ def has_split(edges: str | None, labels: str | None, text: TextFormat | None = N
     try:
         if labels is not None and Path(labels).is_file() and file_kind(Path(labels)) not in (".npy", ".npz"):
             columns = open_table(Path(labels), text or TextFormat(), ID_NAMES | {"label", "split"}).columns
-            if split_column([name for k, name in enumerate(columns) if k != id_column(columns)]) is not None:
+            if split_column(columns, id_column(columns)) is not None:
                 return True
         if edges is not None and Path(edges).suffix.lower() == ".npz" and Path(edges).is_file():
             arrays = load_arrays(Path(edges))
-            return not isinstance(arrays, np.ndarray) and all(np.ndim(arrays.get(name, 0)) == 1 for name in MASKS)
+            return isinstance(arrays, dict) and all(np.ndim(arrays.get(name, 0)) == 1 for name in MASKS)
     except (DataError, OSError, pa.ArrowException):
         pass
     return False
-
-
-def _is_named_file(features: str) -> bool:
-    """Whether this is a file, or is called like one; else it may be the names of attributes."""
-    return Path(features).exists() or file_kind(Path(features)) in {
-        *DELIMITED_SUFFIXES, *PARQUET_SUFFIXES, ".npy", ".npz",
-    }  # fmt: skip

@@ -15,12 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.utils import degree
 
-from h2hgcn.datasets.arrays import (
-    closest_id,
-    ids_of_objects,
-    load_named_array,
-    plain_array,
-)
+from h2hgcn.datasets.arrays import closest_id, ids_of_objects, load_named_array, plain_array
 from h2hgcn.datasets.edges import RANGE, EdgeList
 from h2hgcn.datasets.table_files import TextFormat, check_is_file, local_path, open_table
 from h2hgcn.datasets.tables import (
@@ -36,15 +31,13 @@ from h2hgcn.datasets.tables import (
     is_numbered,
     is_pandas,
     is_text,
+    listed,
     shown,
     single,
 )
 from h2hgcn.errors import DataError
 
 Unlinked = Literal["error", "keep", "drop"]
-
-# Names of columns that a note lists.
-_SHOWN_NAMES = 5
 
 # The cap of HGCN's one-hot degree; larger degrees share the last column.
 DEGREE_CAP = 5
@@ -54,7 +47,8 @@ DEGREE_CAP = 5
 class NodeValues:
     """Values of nodes: in rows that belong to ``ids``, or, without ids, to the nodes 0, 1, 2, ...
 
-    With ``sparse``, nodes without a row have zeros. ``parts`` are the parts of a split that came with labels.
+    ``values`` are features, an array or SciPy matrix, or a list of labels. With ``sparse``, nodes without a row have
+    zeros. ``parts`` are the parts of a split that came with labels.
     """
 
     values: Any
@@ -66,25 +60,31 @@ class NodeValues:
     sparse: bool = False
     parts: list[str | None] | None = None
 
+    def __len__(self) -> int:
+        return self.values.shape[0] if hasattr(self.values, "shape") else len(self.values)
+
 
 def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes: list[str]) -> NDArray[np.int64]:
     """For every node, the row of ``values`` that is its own, or -1. What is to be said goes to ``notes``."""
     notes.extend(values.notes)
     if values.ids is None:
-        return _by_number(values, nodes, what)
+        count = len(values)
+        if not np.array_equal(nodes, np.arange(count)):
+            raise DataError(
+                f"{values.origin} has {count} rows without ids, for the nodes 0 to {count - 1}, but nodes go from "
+                f"{shown(nodes[0])} to {shown(nodes[-1])}; pass them with ids, as in a column 'id'"
+            )
+        return np.arange(count)
     ids = values.ids.astype(np.str_) if nodes.dtype.kind == "U" else values.ids
     if ids.dtype.kind != nodes.dtype.kind:
         raise DataError(
-            f"{values.where(0)}: the id {shown(ids[0])} is not an integer, but those of the edges are; "
-            f"{what} must use the same ids"
+            f"{values.where(0)}: the id {shown(ids[0])} is not an integer, but those of the edges are; use the same ids"
         )
     order = np.argsort(ids, kind="stable")
     repeated = np.flatnonzero(ids[order][1:] == ids[order][:-1])
     if len(repeated):
         row = order[repeated[0] + 1]
         raise DataError(f"{values.where(int(row))}: the id {shown(ids[row])} comes a second time; keep one row a node")
-    places = np.searchsorted(ids[order], nodes).clip(max=max(len(ids) - 1, 0))
-    found = ids[order][places] == nodes if len(ids) else np.zeros(len(nodes), dtype=bool)
     strangers = np.flatnonzero(~np.isin(ids, nodes))
     if len(strangers) and unlinked == "error":
         near = closest_id(ids[strangers[0]], nodes)
@@ -96,18 +96,10 @@ def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes
         )
     if len(strangers):
         notes.append(f"{len(strangers)} nodes with {what} but no edge were dropped")
-    return np.where(found, order[places] if len(ids) else -1, -1)
-
-
-def _by_number(values: NodeValues, nodes: Ids, what: str) -> NDArray[np.int64]:
-    count = num_rows(values)
-    if len(nodes) != count or nodes.dtype.kind != "i" or not np.array_equal(nodes, np.arange(count)):
-        raise DataError(
-            f"{values.origin} has {count} rows without ids, but there are {len(nodes)} nodes with ids from "
-            f"{shown(nodes[0])} to {shown(nodes[-1])}; {what} without ids belong to the nodes 0 to {count - 1}: pass "
-            "them with ids, as in a column 'id'"
-        )
-    return np.arange(count)
+    if not len(ids):
+        return np.full(len(nodes), -1)
+    rows = order[np.searchsorted(ids[order], nodes).clip(max=len(ids) - 1)]
+    return np.where(ids[rows] == nodes, rows, -1)
 
 
 def and_more(count: int) -> str:
@@ -134,7 +126,7 @@ def read_node_table(
         return table, [f"the first line of {path} is taken for a row, not for a header"] if guess else []
     if table.columns[id_column(table.columns, id_names)].lower() in id_names:
         return table, []
-    return table, [f"the first line of {path} is taken for a header: {', '.join(table.columns[:_SHOWN_NAMES])}"]
+    return table, [f"the first line of {path} is taken for a header: {listed(table.columns, 5)}"]
 
 
 def _has_other_header(table: Table, nodes: set[str], id_names: frozenset[str]) -> bool:
@@ -149,7 +141,7 @@ def _has_other_header(table: Table, nodes: set[str], id_names: frozenset[str]) -
     column = id_column(table.columns, id_names)
     name = table.columns[column]
     return name in nodes and not any(
-        pc.index(batch.column(column).ids().cast(pa.string()), name).as_py() >= 0 for batch in table.batches()
+        pc.index(part.ids().cast(pa.string()), name).as_py() >= 0 for part in table.column(column)
     )
 
 
@@ -166,13 +158,12 @@ def node_frame(source: Any, what: str, known: Ids | None) -> tuple[Table, int | 
     if index is not None and index.nlevels > 1:
         raise DataError(f"{origin} has an index of {index.nlevels} levels; keep the one that holds node ids")
     named = [k for k, name in enumerate(table.column_names) if name.lower() in ID_NAMES]
-    in_index = index is not None and str(index.name).lower() in ID_NAMES
-    if named and not in_index:
+    if named and (index is None or str(index.name).lower() not in ID_NAMES):
         return frame_table(table, origin), named[0]
-    in_index = in_index or (index is not None and (index.name is not None or index.dtype.kind not in "iu"))
+    in_index = index is not None and (index.name is not None or index.dtype.kind not in "iu")
     if not in_index and table.num_columns > 1 and _holds_ids(table.column(0), known):
         return frame_table(table, origin), 0
-    if index is None or (not in_index and is_numbered(index)):
+    if index is None or is_numbered(index):
         return frame_table(table, origin), None
     ids = arrow_of(index.to_frame(index=False, name="index"), origin).column(0)
     return frame_table(table.add_column(0, f"index {index.name or ''}".strip(), ids), origin), 0
@@ -187,6 +178,27 @@ def _holds_ids(column: pa.ChunkedArray, known: Ids | None) -> bool:
     return bool(np.isin(known, values).all() or np.isin(values, known).all())
 
 
+def open_values(
+    source: Any, what: str, arrays: tuple[str, ...], known: Ids | None, text: TextFormat,
+    names: frozenset[str] = frozenset(), id_names: frozenset[str] = ID_NAMES, *, keep: bool = True,
+) -> tuple[Any, int | None, str, list[str]]:  # fmt: skip
+    """What was given for nodes: a table, a mapping or an array; the column of ids of a table; its origin; notes.
+
+    ``arrays`` are names in NPZ files, the others are those of ``read_node_table``.
+    """
+    if is_frame(source):
+        table, column = node_frame(source, what, known)
+        return table, column, str(table.origin), []
+    if not isinstance(source, str | Path):
+        return source, None, f"the {what}", []
+    path = local_path(source)
+    check_is_file(path)
+    if path.suffix.lower() in (".npy", ".npz"):
+        return load_named_array(path, arrays), None, str(path), []
+    table, notes = read_node_table(path, known, text, names, id_names, keep=keep)
+    return table, id_column(table.columns, id_names), str(path), notes
+
+
 def read_features(
     source: Any, known: Ids | None = None, text: TextFormat | None = None, arrays: Arrays | None = None
 ) -> NodeValues:
@@ -195,19 +207,119 @@ def read_features(
 
     ``known`` are the ids of the edges, by which a header is told from a row.
     """
-    arrays = arrays or Arrays()
-    if isinstance(source, str | Path):
-        path = local_path(source)
-        check_is_file(path)
-        if path.suffix.lower() in (".npy", ".npz"):
-            return _features_by_number(load_named_array(path, ("x", "features", "feats")), str(path))
-        table, notes = read_node_table(path, known, text or TextFormat(), keep=arrays.folder is None)
-        return _features_from_table(table, id_column(table.columns), notes, arrays)
-    if isinstance(source, Mapping):
-        return _from_mapping(source)
-    if is_frame(source):
-        return _features_from_table(*node_frame(source, "features", known), [], arrays)
-    return _features_by_number(source, "the features")
+    arrays, text = arrays or Arrays(), text or TextFormat()
+    given, column, origin, notes = open_values(
+        source, "features", ("x", "features", "feats"), known, text, keep=arrays.folder is None
+    )
+    if isinstance(given, Table):
+        return _features_of_table(given, column, notes, arrays)
+    return _features_of_mapping(given) if isinstance(given, Mapping) else _features_of_array(given, origin)
+
+
+def _features_of_table(table: Table, column: int | None, notes: list[str], arrays: Arrays) -> NodeValues:
+    """``column`` holds the ids, if there are any."""
+    others = [k for k in range(len(table.columns)) if k != column]
+    if column is not None and sorted(table.columns[k].lower() for k in others) == ["feature", "value"]:
+        if arrays.folder is not None:
+            raise DataError(
+                f"{table.origin} has sparse features (id, feature, value), which cannot be converted; use load_graph"
+            )
+        return _features_of_triples(table, column, notes)
+    if not others:
+        held = f"the column {table.columns[0]!r} only" if table.columns else "no columns"
+        raise DataError(f"{table.origin} has {held}; features need an id and numbers beside it")
+    ids: list[Any] = []
+
+    def rows() -> Iterator[tuple[NDArray[Any]]]:
+        for first, *parts in table.batches([others[0] if column is None else column, *others]):
+            if column is not None:
+                ids.append(first.ids())
+            numbers = np.stack([single(part.numbers()) for part in parts], axis=1)
+            _refuse_infinite(numbers, first.where)
+            yield (numbers,)
+
+    (values,) = arrays.join("features", rows())
+    return NodeValues(
+        values, str(table.origin), table.where, None if column is None else table.ids(column, ids),
+        [table.columns[k] for k in others], [*notes, *table.notes()],
+    )  # fmt: skip
+
+
+def _features_of_triples(table: Table, column: int, notes: list[str]) -> NodeValues:
+    """Rows of an id, the name of a feature and a number; what is not there is 0."""
+    by_name = {name.lower(): k for k, name in enumerate(table.columns) if k != column}
+    ids, node_codes = table.distinct_ids([column])
+    names, name_codes = table.distinct_ids([by_name["feature"]], "feature")
+    parts = [
+        (node_codes(node), name_codes(name), single(value.numbers()))
+        for node, name, value in table.batches([column, by_name["feature"], by_name["value"]])
+    ]
+    nodes, places, numbers = (np.concatenate(part) for part in zip(*parts, strict=True))
+    entries = nodes * len(names) + places
+    order = np.argsort(entries, kind="stable")
+    repeated = np.flatnonzero(entries[order][1:] == entries[order][:-1])
+    if len(repeated):
+        row = int(order[repeated[0] + 1])
+        raise DataError(
+            f"{table.where(row)}: the feature {shown(names[places[row]])} of {shown(ids[nodes[row]])} "
+            f"comes a second time{and_more(len(repeated))}; keep one row"
+        )
+    first = np.unique(nodes, return_index=True)[1]
+    return _checked(
+        NodeValues(
+            sp.csr_array((numbers, (nodes, places)), shape=(len(ids), len(names))), str(table.origin),
+            lambda row: table.where(int(first[row])), ids, list(map(str, names)), [*notes, *table.notes()], sparse=True,
+        )
+    )  # fmt: skip
+
+
+def _features_of_mapping(source: Mapping[Any, Any]) -> NodeValues:
+    if not source:
+        raise DataError("the features are empty; give every node some, or leave them out")
+    rows = []
+    for node, given in source.items():
+        try:
+            rows.append(np.atleast_1d(np.asarray(plain_array(given, f"the features of {node!r}"), dtype=np.float64)))
+        except (TypeError, ValueError):
+            raise DataError(f"the features of {node!r} are {given!r}, which are not numbers") from None
+    if len({row.shape for row in rows}) > 1:
+        raise DataError("the features are of different length; every node needs the same number")
+    keys = list(source)
+    where = by_key("features", keys)
+    return _checked(NodeValues(np.stack(rows), "the features", where, ids_of_objects(keys)))
+
+
+def by_key(what: str, keys: list[Any]) -> Callable[[int], str]:
+    return lambda row: f"the {what} of {keys[row]!r}"
+
+
+def _features_of_array(source: Any, origin: str) -> NodeValues:
+    array = plain_array(source, origin)
+    array = array.reshape(-1, 1) if array.ndim == 1 else array
+    return _checked(NodeValues(array, origin, lambda row: f"{origin}, row {row}"))
+
+
+def _checked(features: NodeValues) -> NodeValues:
+    """Features in single precision, none of which are missing or infinite."""
+    values = features.values
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise DataError(f"{features.origin} must be numbers in rows, but are {values.dtype} of shape {values.shape}")
+    features.values = single(values)
+    _refuse_infinite(features.values, features.where)
+    return features
+
+
+def _refuse_infinite(values: Any, where: Callable[[int], str]) -> None:
+    if sp.issparse(values):
+        entries = values.tocoo()
+        bad = entries.row[~np.isfinite(entries.data)]
+    else:
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(bad):
+        raise DataError(
+            f"{where(int(bad[0]))}: NaN or infinity, or a number beyond {RANGE}{and_more(len(bad))}; "
+            "fill the gap, scale the column, or leave it out"
+        )
 
 
 def feature_tensor(
@@ -232,159 +344,36 @@ def feature_tensor(
     return torch.from_numpy(x)
 
 
-def _features_from_table(table: Table, column: int | None, notes: list[str], arrays: Arrays) -> NodeValues:
-    """``column`` holds the ids, if there are any."""
-    others = [k for k in range(len(table.columns)) if k != column]
-    if column is not None and _is_long([table.columns[k] for k in others]):
-        if arrays.folder is not None:
-            raise DataError(
-                f"{table.origin} has sparse features (id, feature, value), which cannot be converted; use load_graph"
-            )
-        return _from_triples(table, column, notes)
-    if not others:
-        held = f"the column {table.columns[0]!r} only" if table.columns else "no columns"
-        raise DataError(f"{table.origin} has {held}; features need an id and numbers beside it")
-    ids: list[Any] = []
-
-    def rows() -> Iterator[tuple[NDArray[Any]]]:
-        for batch in table.batches():
-            if column is not None:
-                ids.append(batch.column(column).ids())
-            numbers = np.stack([single(batch.column(k).numbers()) for k in others], axis=1)
-            _refuse_infinite(numbers, batch.column(others[0]).where)
-            yield (numbers,)
-
-    (values,) = arrays.join("features", rows())
-    return NodeValues(
-        values, str(table.origin), table.where, None if column is None else table.ids(column, ids),
-        [table.columns[k] for k in others], [*notes, *table.notes()],
-    )  # fmt: skip
-
-
-def _is_long(columns: Sequence[str]) -> bool:
-    """Whether a table of features has a row for each number that is not 0, as its columns beside the id say."""
-    return sorted(name.lower() for name in columns) == ["feature", "value"]
-
-
-def _from_triples(table: Table, column: int, notes: list[str]) -> NodeValues:
-    """Rows of an id, the name of a feature and a number; what is not there is 0."""
-    by_name = {name.lower(): k for k, name in enumerate(table.columns) if k != column}
-    known, named = table.distinct_ids([column]), table.distinct_ids([by_name["feature"]], "feature")
-    parts = [
-        (
-            known.codes(batch.column(column).ids()),
-            named.codes(batch.column(by_name["feature"]).ids("feature")),
-            single(batch.column(by_name["value"]).numbers()),
-        )
-        for batch in table.batches()
-    ]
-    nodes, places, numbers = (np.concatenate(part) for part in zip(*parts, strict=True))
-    ids, names = known.ids, named.ids
-    entries = nodes * len(names) + places
-    order = np.argsort(entries, kind="stable")
-    repeated = np.flatnonzero(entries[order][1:] == entries[order][:-1])
-    if len(repeated):
-        row = int(order[repeated[0] + 1])
-        raise DataError(
-            f"{table.where(row)}: the feature {shown(names[places[row]])} of {shown(ids[nodes[row]])} comes a second "
-            f"time{and_more(len(repeated))}; keep one row"
-        )
-    values = sp.csr_array((numbers, (nodes, places)), shape=(len(ids), len(names)))
-    first = np.unique(nodes, return_index=True)[1]
-    return _checked(
-        NodeValues(
-            values, str(table.origin), lambda row: table.where(int(first[row])), ids, [str(name) for name in names],
-            [*notes, *table.notes()], sparse=True,
-        )
-    )  # fmt: skip
-
-
-def _from_mapping(source: Mapping[Any, Any]) -> NodeValues:
-    if not source:
-        raise DataError("the features are empty; give every node some, or leave them out")
-    keys = list(source)
-    rows = [_numbers_of(node, source[node]) for node in keys]
-    if len({row.shape for row in rows}) > 1:
-        raise DataError("the features are of different length; every node needs the same number")
-    values = NodeValues(
-        np.stack(rows),
-        "the features",
-        lambda row: f"the features of {keys[row]!r}",
-        ids_of_objects(keys, "the features"),
-    )
-    return _checked(values)
-
-
-def _numbers_of(node: Any, values: Any) -> NDArray[np.float64]:
-    try:
-        return np.atleast_1d(np.asarray(plain_array(values, f"the features of {node!r}"), dtype=np.float64))
-    except (TypeError, ValueError):
-        raise DataError(f"the features of {node!r} are {values!r}, which are not numbers") from None
-
-
-def _features_by_number(source: Any, origin: str) -> NodeValues:
-    array = plain_array(source, origin)
-    if array.ndim == 1:
-        array = array.reshape(-1, 1)
-    return _checked(NodeValues(array, origin, lambda row: f"{origin}, row {row}"))
-
-
-def _checked(features: NodeValues) -> NodeValues:
-    """Features in single precision, none of which are missing or infinite: the door that all of them come through."""
-    values = features.values
-    if values.ndim != 2 or values.dtype.kind not in "biuf":
-        raise DataError(f"{features.origin} must be numbers in rows, but are {values.dtype} of shape {values.shape}")
-    features.values = single(values)
-    _refuse_infinite(features.values, features.where)
-    return features
-
-
-def _refuse_infinite(values: Any, where: Callable[[int], str]) -> None:
-    if sp.issparse(values):
-        entries = values.tocoo()
-        bad = entries.row[~np.isfinite(entries.data)]
-    else:
-        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-    if len(bad):
-        raise DataError(
-            f"{where(int(bad[0]))}: NaN or infinity, or a number beyond {RANGE}{and_more(len(bad))}; "
-            "fill the gap, scale the column, or leave it out"
-        )
-
-
 def features_of(
     source: EdgeList, features: Any, text: TextFormat | None = None, arrays: Arrays | None = None
 ) -> NodeValues | None:
     """The features that were given, by a file, an object or the names of attributes, else those of the graph."""
     if features is None:
         return None if source.features is None else of_graph(read_features(source.features), source, "x")
-    if source.attributes is not None and are_names(features):
-        names = [features] if isinstance(features, str) else list(features)
-        columns = [attribute_of(source, name) for name in names]
-        nodes = [node for node in columns[0] if all(node in column for column in columns)]
-        values = {
-            node: [_number(column[node], name, source) for column, name in zip(columns, names, strict=True)]
-            for node in nodes
-        }
-        read = read_features(values)
-        read.names = names
-        return read
-    return read_features(features, source.ids, text, arrays)
+    if source.attributes is None or not are_names(features):
+        return read_features(features, source.ids, text, arrays)
+    names = [features] if isinstance(features, str) else list(features)
+    columns = [attribute_of(source, name) for name in names]
+    for name, column in zip(names, columns, strict=True):
+        for value in column.values():
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                raise DataError(f"{source.origin}: the node attribute {name!r} holds {value!r}, not a number") from None
+    nodes = [node for node in columns[0] if all(node in column for column in columns)]
+    read = read_features({node: [float(column[node]) for column in columns] for node in nodes})
+    read.names = names
+    return read
 
 
 def of_graph(values: NodeValues, source: EdgeList, name: str) -> NodeValues:
     """Values that came with a graph belong to its nodes, in its order."""
-    rows = num_rows(values)
-    if rows != len(source.ids):
+    if len(values) != len(source.ids):
         raise DataError(
-            f"{source.origin}: {name} has {rows} rows for {len(source.ids)} nodes; give one row a node, or leave it out"
+            f"{source.origin}: {name} has {len(values)} rows for {len(source.ids)} nodes; give each one row"
         )
     values.ids = source.ids
     return values
-
-
-def num_rows(values: NodeValues) -> int:
-    return values.values.shape[0] if hasattr(values.values, "shape") else len(values.values)
 
 
 def are_names(given: Any) -> bool:
@@ -394,20 +383,10 @@ def are_names(given: Any) -> bool:
 
 
 def attribute_of(source: EdgeList, name: str) -> dict[Any, Any]:
-    assert source.attributes is not None
-    values = source.attributes(name)
+    values = {} if source.attributes is None else source.attributes(name)
     if not values:
         raise DataError(f"{source.origin}: no node has an attribute {name!r}")
     return values
-
-
-def _number(value: Any, name: str, source: EdgeList) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"{source.origin}: the node attribute {name!r} holds {value!r}, which is not a number"
-        ) from None
 
 
 def one_hot_degree(edge_index: Tensor, num_nodes: int) -> Tensor:
@@ -451,9 +430,10 @@ def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Te
     """
     if task not in ("lp", "nc", "embed"):
         raise DataError(f"task={task!r} is not known; use 'lp', 'nc' or 'embed'")
-    if getattr(graph, "structural", False):  # made from the graph, so computed again without the edges to be predicted
-        return graph.x if edge_index is None else _structural_again(graph, edge_index)
     x: Tensor = graph.x
+    if getattr(graph, "structural", False):
+        directed = bool(getattr(graph, "directed", False))
+        return x if edge_index is None else structural_features(edge_index, graph.num_nodes, directed)[0]
     hidden = getattr(graph, "label_columns", None) if task == "nc" else None
     if hidden:
         x = x[:, [column for column in range(x.shape[1]) if column not in hidden]]
@@ -461,9 +441,3 @@ def task_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Te
         edge_index = graph.edge_index if edge_index is None else edge_index
         x = torch.cat([x, one_hot_degree(edge_index, len(x)), torch.ones(len(x), 1)], 1)
     return x
-
-
-def _structural_again(graph: Any, edge_index: Tensor) -> Tensor:
-    """The same columns from other edges. Directed graphs that older runs hold have the in-degree alone."""
-    both = graph.x.shape[1] > DEGREE_CAP + 3
-    return structural_features(edge_index, graph.num_nodes, both)[0]

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
-from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
 from h2hgcn.datasets.arrays import MASKS
 from h2hgcn.datasets.collection import GraphCollection, GraphList
-from h2hgcn.datasets.nodes import structural_features
+from h2hgcn.datasets.nodes import add_structural_features
 from h2hgcn.datasets.registry import sha256_of
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import Weights, read_tensors, write_tensors
@@ -53,18 +52,14 @@ def load_converted(folder: Path) -> Data:
             _check(Path(stamp["path"]), stamp, f"it has changed since it was converted to {folder}; {_AGAIN}")
     data = Data(num_nodes=facts["num_nodes"])
     data.node_ids = np.load(folder / "node_ids.npy")
-    data.edge_index = _mapped(folder / "edge_index.npy")
-    for name in ("edge_weight", "x", "y", *MASKS):
-        if f"{name}.npy" in facts["arrays"]:
-            data[name] = _mapped(folder / f"{name}.npy")
-    if "x" not in data:
-        data.x, data.feature_names = structural_features(
-            data.edge_index, data.num_nodes, facts.get("both_degrees", False)
-        )
-        data.structural = True
+    for name in ("edge_index", "edge_weight", "x", "y", *MASKS):
+        if f"{name}.npy" in facts["arrays"]:  # copy-on-write, since PyTorch knows no arrays that must not be written to
+            data[name] = torch.from_numpy(np.load(folder / f"{name}.npy", mmap_mode="c"))
     for name in ("name", "directed", "notes", "feature_names", "label_names"):
         if facts.get(name) is not None:
             data[name] = facts[name]
+    if "x" not in data:
+        add_structural_features(data)
     data.folder = str(folder.absolute())
     return data
 
@@ -115,7 +110,7 @@ def save_converted(folder: Path, data: Data, sources: Sequence[Path]) -> None:
         scratch.unlink()
     facts = {
         "format": FORMAT, "name": data.name, "num_nodes": data.num_nodes, "directed": data.directed,
-        "both_degrees": data.directed, "notes": data.notes,
+        "notes": data.notes,
         **{name: data[name] for name in ("feature_names", "label_names") if name in data},
         "sources": [{"path": str(path.absolute()), **_stamp_of(path)} for path in sources],
         "arrays": {path.name: _stamp_of(path) for path in sorted(folder.glob("*.npy"))},
@@ -155,12 +150,6 @@ def _read_facts(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def _mapped(path: Path) -> torch.Tensor:
-    # copy-on-write, since PyTorch knows no arrays that must not be written to
-    array: NDArray[Any] = np.load(path, mmap_mode="c")
-    return torch.from_numpy(array)
-
-
 # The attribute that names the folder of a converted graph, and stands for all others in a saved one.
 FOLDER = "folder"
 
@@ -177,7 +166,8 @@ def save_graph(path: Path, graph: Data) -> None:
     if FOLDER in graph:
         write_tensors(path, {}, {FOLDER: graph[FOLDER]})
         return
-    tensors, about, strange = _parts(graph)
+    tensors, about = _parts(graph)
+    strange = [name for name in graph.to_dict() if name not in about["values"] and name not in about["kinds"]]
     if strange:
         warnings.warn(f"{path} goes without the graph's {', '.join(strange)}, which it cannot hold", DataWarning, 2)
     write_tensors(path, tensors, about)
@@ -201,7 +191,7 @@ def load_saved_graph(path: Path, advice: str = "restore it from a copy") -> Data
             raise DataError(f"{path} names the converted graph {about[FOLDER]}, which is not there; put it back")
         return load_converted(Path(about[FOLDER]))
     try:
-        values = {name: _READERS[kind](name, tensors) for name, kind in about["kinds"].items()}
+        values = {name: _restored(name, kind, tensors) for name, kind in about["kinds"].items()}
         return Data(**about["values"], **values)
     except (KeyError, TypeError, AttributeError):
         raise DataError(f"{path} holds no graph, or one of another version of h2hgcn; {advice}") from None
@@ -227,7 +217,7 @@ def fingerprint(data: Any) -> str:
 
 
 def _add_graph(digest: Any, graph: Data) -> None:
-    tensors, about, _ = _parts(graph)
+    tensors, about = _parts(graph)
     digest.update(json.dumps(about, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(str((name, tensor.dtype, tuple(tensor.shape))).encode())
@@ -237,30 +227,47 @@ def _add_graph(digest: Any, graph: Data) -> None:
         digest.update(plain.view(-1).view(torch.uint8).numpy())
 
 
-def _parts(graph: Data) -> tuple[Weights, dict[str, Any], list[str]]:
-    """A graph as tensors and plain values, and the names of what is neither."""
+def _parts(graph: Data) -> tuple[Weights, dict[str, Any]]:
+    """A graph as tensors and plain values; what is neither is left out."""
     tensors: Weights = {}
-    kinds, values, strange = {}, {}, []
+    kinds, values = {}, {}
     for name, value in graph.to_dict().items():
         if name == FOLDER:  # where a graph lies says nothing of what it holds
             continue
-        kind = _kind(value)
-        if kind == "value":
+        if isinstance(value, Tensor) and value.layout == torch.strided:
+            kinds[name] = "tensor"
+            tensors[name] = value
+        elif isinstance(value, Tensor):
+            kinds[name] = "sparse"
+            coo = value.to_sparse_coo().coalesce()
+            parts = {"indices": coo.indices(), "values": coo.values(), "shape": torch.tensor(coo.shape)}
+            tensors |= {f"{name}.{part}": tensor for part, tensor in parts.items()}
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            kinds[name] = "array"
+            tensors[name] = torch.from_numpy(np.array(value, dtype=value.dtype.newbyteorder("=")))
+        elif isinstance(value, np.ndarray) and value.dtype.kind == "U":
+            kinds[name] = "texts"
+            encoded = [text.encode(errors="surrogatepass") for text in value.ravel().tolist()]
+            tensors[f"{name}.letters"] = torch.from_numpy(np.frombuffer(b"".join(encoded), dtype=np.uint8).copy())
+            tensors[f"{name}.lengths"] = torch.tensor(list(map(len, encoded)), dtype=torch.long).reshape(value.shape)
+        elif _is_plain(value):
             values[name] = value
-        elif kind is None:
-            strange.append(name)
-        else:
-            kinds[name] = kind
-            tensors |= _WRITERS[kind](name, value)
-    return tensors, {"values": values, "kinds": kinds}, strange
+    return tensors, {"values": values, "kinds": kinds}
 
 
-def _kind(value: Any) -> str | None:
-    if isinstance(value, Tensor):
-        return "tensor" if value.layout == torch.strided else "sparse"
-    if isinstance(value, np.ndarray):
-        return {"U": "texts", "b": "array", "i": "array", "u": "array", "f": "array"}.get(value.dtype.kind)
-    return "value" if _is_plain(value) else None
+def _restored(name: str, kind: str, tensors: Weights) -> Any:
+    """An attribute of a kind that ``_parts`` wrote."""
+    if kind == "texts":
+        letters, lengths = tensors[f"{name}.letters"].numpy().tobytes(), tensors[f"{name}.lengths"].numpy()
+        ends = lengths.ravel().cumsum().tolist()
+        texts = [letters[a:b].decode(errors="surrogatepass") for a, b in zip([0, *ends], ends, strict=False)]
+        return np.asarray(texts, dtype=np.str_).reshape(lengths.shape)
+    if kind == "sparse":
+        indices, values, shape = (tensors[f"{name}.{part}"] for part in ("indices", "values", "shape"))
+        return torch.sparse_coo_tensor(indices, values, shape.tolist(), is_coalesced=True, check_invariants=True)
+    if kind not in ("tensor", "array"):
+        raise KeyError(kind)
+    return tensors[name] if kind == "tensor" else tensors[name].numpy()
 
 
 def _is_plain(value: Any) -> bool:
@@ -270,43 +277,3 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, str | bool | int | float)
-
-
-def _texts(name: str, array: NDArray[np.str_]) -> Weights:
-    encoded = [text.encode(errors="surrogatepass") for text in array.ravel().tolist()]
-    return {
-        f"{name}.letters": torch.from_numpy(np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()),
-        f"{name}.lengths": torch.tensor([len(text) for text in encoded], dtype=torch.long).reshape(array.shape),
-    }
-
-
-def _texts_from(name: str, tensors: Weights) -> NDArray[np.str_]:
-    letters, lengths = tensors[f"{name}.letters"].numpy().tobytes(), tensors[f"{name}.lengths"].numpy()
-    ends = lengths.ravel().cumsum().tolist()
-    texts = [letters[a:b].decode(errors="surrogatepass") for a, b in zip([0, *ends], ends, strict=False)]
-    return np.asarray(texts, dtype=np.str_).reshape(lengths.shape)
-
-
-def _sparse(name: str, matrix: Tensor) -> Weights:
-    coo = matrix.to_sparse_coo().coalesce()
-    parts = {"indices": coo.indices(), "values": coo.values(), "shape": torch.tensor(coo.shape)}
-    return {f"{name}.{part}": value for part, value in parts.items()}
-
-
-def _sparse_from(name: str, tensors: Weights) -> Tensor:
-    indices, values, shape = (tensors[f"{name}.{part}"] for part in ("indices", "values", "shape"))
-    return torch.sparse_coo_tensor(indices, values, shape.tolist(), is_coalesced=True, check_invariants=True)
-
-
-_WRITERS: dict[str, Any] = {
-    "tensor": lambda name, value: {name: value},
-    "array": lambda name, value: {name: torch.from_numpy(np.array(value, dtype=value.dtype.newbyteorder("=")))},
-    "texts": _texts,
-    "sparse": _sparse,
-}
-_READERS: dict[str, Any] = {
-    "tensor": lambda name, tensors: tensors[name],
-    "array": lambda name, tensors: tensors[name].numpy(),
-    "texts": _texts_from,
-    "sparse": _sparse_from,
-}

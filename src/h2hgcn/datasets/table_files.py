@@ -4,10 +4,9 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from h2hgcn.errors import DataError
 
 DELIMITED_SUFFIXES = frozenset({".csv", ".tsv", ".txt", ".tab", ".edges", ".edgelist", ".dat"})
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
+TABLE_SUFFIXES = DELIMITED_SUFFIXES | PARQUET_SUFFIXES
 
 # A batch: bytes of a delimited file, rows of a Parquet file.
 BLOCK_BYTES, BLOCK_ROWS = 1 << 24, 1 << 18
@@ -40,6 +40,8 @@ _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semic
 _BLANKS = re.compile(r"[ \t]+")
 _QUOTED_FIELD = re.compile(r'(?m)(?:^|(?<=[\t;|, ]))"(?:[^"]|"")*"')
 _DECIMAL = re.compile(r"\s*[+-]?\d+,\d+\s*")
+
+Record = tuple[int, list[str]]  # the number of its first line, and its fields
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,6 @@ class TextFormat:
             if self.comment != self.comment.strip() or '"' in self.comment:
                 raise DataError(f"comment={self.comment!r} has blanks or quotes; give what comment lines begin with")
 
-    def is_given(self) -> bool:
-        return self != TextFormat()
-
 
 def open_table(path: Path, text: TextFormat, known_names: frozenset[str] = frozenset(), *, keep: bool = True) -> Table:
     """The table of a delimited text or Parquet file; ``known_names`` are names of columns that make a header."""
@@ -79,11 +78,11 @@ def open_table(path: Path, text: TextFormat, known_names: frozenset[str] = froze
     if kind in PARQUET_SUFFIXES:
         return _open_parquet(path, keep)
     if kind and kind not in DELIMITED_SUFFIXES and not kind[1:].isdigit():
-        known = ", ".join(sorted(DELIMITED_SUFFIXES | PARQUET_SUFFIXES))
+        known = ", ".join(sorted(TABLE_SUFFIXES))
         raise DataError(f"{path}: tables are read from {known} (and .gz), not from {kind}; convert it")
     reader = _TextReader(path, text, known_names)
     return Table(
-        path, reader.columns, reader.read, reader.line_of, reader.notes, has_header=reader.has_header,
+        path, reader.columns, reader.read, reader.where, reader.notes, has_header=reader.has_header,
         header_guessed=text.header is None, keep=keep,
     )  # fmt: skip
 
@@ -117,10 +116,8 @@ class _TextReader:
     def __init__(self, path: Path, text: TextFormat, known_names: frozenset[str]) -> None:
         self._path = path
         self._comment = "#" if text.comment is None else text.comment
-        comment = rf"{re.escape(self._comment)}[^\n]*" if self._comment else ""
-        self._skipped = re.compile(rf"[ \t]*(?:{comment})?\n?")
-        self._skipped_lines = re.compile(rf"(?m)^[ \t]*(?:{comment})?\n")
-        self._comment_lines = re.compile(rf"(?m)^[ \t]*{comment}\n") if comment else None
+        comment = rf"{re.escape(self._comment)}[^\n]*" if self._comment else r"\b\B"  # which matches nothing
+        self._skipped = re.compile(rf"(?m)^[ \t]*({comment})?(?:\n|\Z)")
         self._comments = 0
         self.delimiter = self._guess_delimiter() if text.delimiter is None else text.delimiter
         head = self._head(self.delimiter)
@@ -144,65 +141,100 @@ class _TextReader:
         ]
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        records = _Records(self._path, self.delimiter, self._skipped)
-        self._comments = 0
-        header = self.has_header
-        width = len(self.columns)
-        for line, text in text_blocks(self._path, BLOCK_BYTES):
-            batch = None if records.is_open else self._parse_at_once(text, header)
-            if batch is None:
-                fields: list[str] = []  # of all rows in one list: lists of lists keep the garbage collector busy
-                for number, row in islice(records.feed(line, text), int(header), None):
-                    if len(row) != width:
-                        raise self._ragged(number, row)
-                    fields += row
-                batch = pa.record_batch([pa.array(fields[k::width], pa.string()) for k in range(width)], self.columns)
-                header = header and not records.count
+        skip, width = int(self.has_header), len(self.columns)
+        for rows in self._blocks(BLOCK_BYTES, self.delimiter, self._parse_at_once):
+            if isinstance(rows, pa.RecordBatch):
+                batch = rows
             else:
-                header = False
-            yield batch
-        records.close()
-        self._comments += records.comments
+                for number, fields in rows:
+                    if len(fields) != width:
+                        raise self._ragged(number, fields)
+                values = [field for _, fields in rows for field in fields]  # one list spares the garbage collector
+                batch = pa.record_batch([pa.array(values[k::width], pa.string()) for k in range(width)], self.columns)
+            yield batch.slice(skip)
+            skip = 0 if len(batch) else skip
 
-    def _parse_at_once(self, text: str, header: bool) -> pa.RecordBatch | None:
+    def where(self, row: int) -> str:
+        row += self.has_header
+        for records in self._blocks(_HEAD_BYTES, self.delimiter):
+            if row < len(records):
+                return f"{self._path}, line {records[row][0]}"
+            row -= len(records)
+        return str(self._path)
+
+    def _blocks(self, size: int, delimiter: str, parse: Callable[[str], Any] = lambda _: None) -> Iterator[Any]:
+        """What ``parse`` makes of each block of the file; where that is None, or a quote is open, its records."""
+        cut = _record_cutter(delimiter)
+        line, rest, self._comments = 1, "", 0
+        for number, text in text_blocks(self._path, size):
+            rows = None if rest else parse(text)
+            if rows is None:
+                line, text = (line, rest + text) if rest else (number, text)
+                rows, line, rest = self._records(cut, line, text)
+            yield rows
+        if rest:
+            raise self._open_quote(line)
+
+    def _records(
+        self, cut: Callable[[str, int], tuple[list[str], int] | None], line: int, text: str
+    ) -> tuple[list[Record], int, str]:
+        """The records of a text that begins with this line, and the line and text from where a quote stays open.
+
+        Blank lines and comments between records are left out.
+        """
+        records, start = list[Record](), 0
+        while start < len(text):
+            skipped = self._skipped.match(text, start)
+            found = None if skipped else cut(text, start)
+            end = skipped.end() if skipped else found[1] if found else len(text)
+            lines = text.count("\n", start, end)
+            if lines > 1 and end - start > _LONGEST_RECORD:
+                raise self._open_quote(line)
+            if skipped:
+                self._comments += skipped[1] is not None
+            elif found:
+                records.append((line, found[0]))
+            else:
+                return records, line, text[start:]
+            start, line = end, line + lines
+        return records, line, ""
+
+    def _parse_at_once(self, text: str) -> pa.RecordBatch | None:
         """By Arrow, which is many times faster. None where a record takes several lines, or Arrow fails."""
         lines = text if text.endswith("\n") else f"{text}\n"
-        kept = self._skipped_lines.sub("", lines)
-        if not kept or ('"' in kept and (self.delimiter == " " or self._is_hard_to_quote(kept))):
+        kept = self._skipped.sub("", lines)
+        if not kept:
             return None
+        if '"' in kept:
+            # behind blanks, Arrow does not take it for a quote; and one that is odd may be open at the end of its line
+            late = re.search(rf'(?m)(?:^|{re.escape(self.delimiter)})[ \t]+"', kept) is not None
+            if late or self.delimiter == " " or any(line.count('"') % 2 for line in kept.split("\n")):
+                return None
         if self.delimiter == " ":
             kept = "\n".join(_BLANKS.sub(" ", line.strip(" \t")) for line in kept.split("\n"))
         content = kept.encode()
         try:
             table = pa_csv.read_csv(
                 BytesIO(content),
-                pa_csv.ReadOptions(column_names=self.columns, skip_rows=int(header), block_size=len(content) + 1),
+                pa_csv.ReadOptions(column_names=self.columns, block_size=len(content) + 1),
                 pa_csv.ParseOptions(delimiter=self.delimiter),
                 pa_csv.ConvertOptions(column_types=dict.fromkeys(self.columns, pa.string())),
             )
         except pa.ArrowInvalid:
             return None
-        if len(table) + header != kept.count("\n"):
+        if len(table) != kept.count("\n"):
             return None
-        if len(kept) < len(lines) and self._comment_lines is not None:
-            self._comments += len(self._comment_lines.findall(lines))
-        return table.combine_chunks().to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], table.schema)
-
-    def _is_hard_to_quote(self, lines: str) -> bool:
-        """Whether a quote stands behind blanks, which Arrow does not take for one, or may be open at a line's end."""
-        late = re.search(rf'(?m)(?:^|{re.escape(self.delimiter)})[ \t]+"', lines) is not None
-        return late or any(line.count('"') % 2 for line in lines.split("\n"))
+        if len(kept) < len(lines):
+            self._comments += sum(map(bool, self._skipped.findall(lines)))
+        return table.combine_chunks().to_batches()[0]
 
     def _head(self, delimiter: str) -> list[list[str]]:
-        records = _Records(self._path, delimiter, self._skipped)
         rows: list[list[str]] = []
-        for line, text in text_blocks(self._path, _HEAD_BYTES):
-            rows += [fields for _, fields in islice(records.feed(line, text), _HEAD_RECORDS - len(rows))]
-            if len(rows) == _HEAD_RECORDS:
-                return rows
-        records.close()
-        self._comments = records.comments
-        return rows
+        for records in self._blocks(_HEAD_BYTES, delimiter):
+            rows += [fields for _, fields in records]
+            if len(rows) >= _HEAD_RECORDS:
+                break
+        return rows[:_HEAD_RECORDS]
 
     def _guess_delimiter(self) -> str:
         """The delimiter that cuts all records into the same number of fields, else the first that cuts the first one.
@@ -210,7 +242,7 @@ class _TextReader:
         What stands in quotes does not count, and a comma may be a decimal one between semicolons.
         """
         _, head = next(text_blocks(self._path, _HEAD_BYTES), (1, ""))
-        bare = _QUOTED_FIELD.sub('"', self._skipped_lines.sub("", head))
+        bare = _QUOTED_FIELD.sub('"', self._skipped.sub("", head))
         possible = [delimiter for delimiter in _DELIMITERS if delimiter in bare] or list(_DELIMITERS)
         rows = {delimiter: self._head(delimiter) for delimiter in possible}
         cutting = [delimiter for delimiter in possible if rows[delimiter] and len(rows[delimiter][0]) > 1]
@@ -221,15 +253,6 @@ class _TextReader:
                 return min((even[0], ","), key=lambda delimiter: len(rows[delimiter][0]))
         return next(iter(even or cutting), ",")
 
-    def line_of(self, row: int) -> str:
-        records = _Records(self._path, self.delimiter, self._skipped)
-        wanted = row + self.has_header
-        for line, text in text_blocks(self._path, BLOCK_BYTES):
-            found = next(islice(records.feed(line, text), wanted - records.count, None), None)
-            if found is not None:
-                return f"{self._path}, line {found[0]}"
-        return str(self._path)
-
     def _ragged(self, number: int, fields: list[str]) -> DataError:
         found = f"{len(fields)} {'field' if len(fields) == 1 else 'fields'}"
         return DataError(
@@ -238,83 +261,39 @@ class _TextReader:
             "delimiter=, --delimiter)"
         )
 
+    def _open_quote(self, line: int) -> DataError:
+        return DataError(f"{self._path}, line {line}: a quote is opened and not closed; close it, or take it out")
 
-class _Records:
-    """Cuts lines into fields. A record takes several lines if a line end is inside quotes."""
 
-    def __init__(self, path: Path, delimiter: str, skipped: re.Pattern[str]) -> None:
-        self._path, self._delimiter, self._skipped = path, delimiter, skipped
-        outside = r"[^ \t]" if delimiter == " " else f"[^{re.escape(delimiter)}]"
-        blanks = {" ": "", "\t": " *"}.get(delimiter, r"[ \t]*")
-        self._opening = re.compile(f'{blanks}"')
-        self._field = re.compile(rf'{blanks}"((?:[^"]|"")*)"({outside}*)|({outside}*)')
-        self._lines: list[str] = []  # of a record whose quote is still open
-        self._first = self._length = 0
-        self.count = self.comments = 0
+def _record_cutter(delimiter: str) -> Callable[[str, int], tuple[list[str], int] | None]:
+    """A function that cuts the record at a place of a text into fields, and says where the next one begins; None if a
+    quote stays open. Quotes count at the start of a field only, after blanks, and may hold line ends.
+    """
+    is_blank = delimiter == " "
+    plain = r"[^ \t\n]*" if is_blank else rf"[^{re.escape(delimiter)}\n]*"
+    blanks = " *" if delimiter == "\t" else r"[ \t]*"
+    bare = rf"[ \t]*({plain})" if is_blank else f"({plain})"
+    field = re.compile(
+        rf'(?:{blanks}"([^"]*+(?:""[^"]*+)*+)"({plain})|(?!{blanks}"){bare})'
+        + (r"(?:[ \t]*(?:\n|\Z)|([ \t]+))" if is_blank else rf"(?:\n|\Z|({re.escape(delimiter)}))")
+    )
 
-    @property
-    def is_open(self) -> bool:
-        return bool(self._lines)
-
-    def feed(self, number: int, text: str) -> Iterator[tuple[int, list[str]]]:
-        """The records that end in ``text``, whose first line has this number, each with the number of its first line.
-        Blank lines and comments between records are left out."""
-        start = 0
-        while start < len(text):
-            end = text.find("\n", start) + 1 or len(text)
-            line, start = text[start:end], end
-            fields = self._fields_of(number, line)
-            number += 1
-            if fields is not None:
-                self.count += 1
-                yield self._first, fields
-
-    def close(self) -> None:
-        if self._lines:
-            raise self._open_quote()
-
-    def _fields_of(self, number: int, line: str) -> list[str] | None:
-        if not self._lines:
-            if self._skipped.fullmatch(line):
-                self.comments += not line.isspace()
-                return None
-            self._first, self._length = number, 0
-        self._lines.append(line)
-        self._length += len(line)
-        if len(self._lines) > 1 and '"' not in line:
-            if self._length > _LONGEST_RECORD:
-                raise self._open_quote()
-            return None
-        fields = self._cut("".join(self._lines).removesuffix("\n"))
-        if fields is None and len(self._lines) > 1 and self._length > _LONGEST_RECORD:
-            raise self._open_quote()
-        if fields is not None:
-            self._lines = []
-        return fields
-
-    def _cut(self, record: str) -> list[str] | None:
-        """The fields; None if a quote is open at the end. Quotes count at the start of a field only, after blanks."""
-        blank = self._delimiter == " "
-        record = record.strip(" \t") if blank else record
+    def cut(text: str, start: int) -> tuple[list[str], int] | None:
+        end = text.find("\n", start)
+        record = text[start : len(text) if end < 0 else end]
         if '"' not in record:
-            return _BLANKS.split(record) if blank else record.split(self._delimiter)
-        fields, start = [], 0
-        while True:
-            match = self._field.match(record, start)
-            assert match is not None
-            if match[1] is None and self._opening.match(record, start):
-                return None
-            fields.append(match[3] if match[1] is None else match[1].replace('""', '"') + match[2])
+            fields = _BLANKS.split(record.strip(" \t")) if is_blank else record.split(delimiter)
+            return fields, start + len(record) + (end >= 0)
+        fields = list[str]()
+        while match := field.match(text, start):
+            quoted, behind, unquoted, has_more = match.groups()
+            fields.append(unquoted if quoted is None else quoted.replace('""', '"') + behind)
             start = match.end()
-            if start == len(record):
-                return fields
-            gap = _BLANKS.match(record, start) if blank else None
-            start = start + 1 if gap is None else gap.end()
+            if not has_more:
+                return fields, start
+        return None
 
-    def _open_quote(self) -> DataError:
-        return DataError(
-            f"{self._path}, line {self._first}: a quote is opened and not closed; close it, or take it out"
-        )
+    return cut
 
 
 def _looks_like_header(rows: list[list[str]], known_names: frozenset[str]) -> bool:
@@ -345,39 +324,41 @@ def text_blocks(path: Path, size: int) -> Iterator[tuple[int, str]]:
             content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if b"\0" in content:
             number = line + content[: content.index(b"\0")].count(b"\n")
-            raise DataError(
-                f"{path}, line {number}: there is a NUL byte, so this is not text; convert it, or name another file"
-            )
+            raise DataError(f"{path}, line {number}: there is a NUL byte, so this is not text; convert it")
         try:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             number = line + content[: error.start].count(b"\n")
-            raise DataError(
-                f"{path}, line {number}: this is not UTF-8 text ({error.reason}); save it as UTF-8"
-            ) from None
+            raise DataError(f"{path}, line {number}: this is not UTF-8 text; save it as UTF-8") from None
         yield line, text.removeprefix("\ufeff") if line == 1 else text
         line += text.count("\n")
 
 
 def _whole_lines(path: Path, size: int) -> Iterator[bytes]:
     rest = b""
+    for chunk in read_chunks(path, size):
+        check_limit(len(rest), _LINE_BYTES, f"{path} has too long a line, in bytes")
+        content = rest + chunk
+        # a carriage return at the very end may belong to the line feed that follows
+        end = max(content.rfind(b"\n"), content.rfind(b"\r", 0, len(content) - 1)) + 1
+        rest = content[end:]
+        if end:
+            yield content[:end]
+    if rest:
+        yield rest
+
+
+def read_chunks(path: Path, size: int) -> Iterator[bytes]:
+    """The content of a file, unpacked if its name ends with ``.gz``."""
     total = 0
     try:
-        with open_bytes(path) as file:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             while chunk := file.read(size):
                 total += len(chunk)
                 check_unpacked(path, total)
-                check_limit(len(rest), _LINE_BYTES, f"{path} has too long a line, in bytes")
-                content = rest + chunk
-                # a carriage return at the very end may belong to the line feed that follows
-                end = max(content.rfind(b"\n"), content.rfind(b"\r", 0, len(content) - 1)) + 1
-                rest = content[end:]
-                if end:
-                    yield content[:end]
+                yield chunk
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is not a whole gzip file ({error}); copy or download it again") from error
-    if rest:
-        yield rest
 
 
 def check_limit(count: int, limit: float, claim: str) -> None:
@@ -417,8 +398,3 @@ def check_is_file(path: Path) -> None:
 def file_kind(path: Path) -> str:
     """The ending of a file's name in lower case, ``.gz`` aside."""
     return next((suffix for suffix in reversed([s.lower() for s in path.suffixes]) if suffix != ".gz"), "")
-
-
-def open_bytes(path: Path) -> Any:
-    """A file to be read, unpacked if its name ends with ``.gz``."""
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,56 +33,43 @@ _WIDE_BYTES, _WIDE_FACTOR = 1 << 28, 16
 BLOCK = 1 << 22
 
 
+@dataclass
 class Table:
-    """Named columns whose rows come in batches.
+    """Named columns whose rows come in batches."""
 
-    Args:
-        origin: The file, or words for what was in memory; named in messages.
-        columns: The names of the columns.
-        read: Reads the rows, from the start every time.
-        where: Says where a row is, counted from 0.
-        notes: What to tell the user once all rows were read.
-        has_header: Whether the columns have names of their own.
-        header_guessed: Whether that was guessed.
-        typed: Whether texts are ids as they are; else ``7`` may have been written for a number.
-        keep: Whether to keep the rows in memory, so that they are read once.
-    """
+    origin: Path | str  # the file, or words for what was in memory; named in messages
+    columns: list[str]
+    read: Callable[[], Iterator[pa.RecordBatch]]  # from the start every time
+    where: Callable[[int], str]  # says where a row is, counted from 0
+    notes: Callable[[], list[str]] = list  # what to tell the user once all rows were read
+    has_header: bool = True  # whether the columns have names of their own
+    header_guessed: bool = False  # whether that was guessed
+    typed: bool = False  # whether texts are ids as they are; else 7 may have been written for a number
+    keep: bool = True  # whether to keep the rows in memory, so that they are read once
+    kept: list[pa.RecordBatch] | None = None
 
-    def __init__(
-        self, origin: Path | str, columns: list[str], read: Callable[[], Iterator[pa.RecordBatch]],
-        where: Callable[[int], str], notes: Callable[[], list[str]] = list, *, has_header: bool = True,
-        header_guessed: bool = False, typed: bool = False, keep: bool = True,
-    ) -> None:  # fmt: skip
-        self.origin, self.columns, self.where, self.notes = origin, columns, where, notes
-        self.has_header, self.header_guessed, self.typed = has_header, header_guessed, typed
-        self._read, self._keep, self._kept = read, keep, list[pa.RecordBatch]()
-        self._is_complete = False
-
-    def batches(self) -> Iterator["Batch"]:
-        """All rows in order. Raises if there are none."""
-        first = 0
-        for rows in self._kept if self._is_complete else self._reading():
-            yield Batch(self, rows, first)
-            first += len(rows)
+    def batches(self, columns: Sequence[int]) -> Iterator[list["Column"]]:
+        """Some columns of all rows, batch by batch. Raises if there are no rows."""
+        kept, first = [], 0
+        for rows in self.read() if self.kept is None else self.kept:
+            if len(rows):
+                yield [Column(rows.column(k), self, k, first) for k in columns]
+                first += len(rows)
+                if self.keep:
+                    kept.append(rows)
         if not first:
             raise DataError(f"{self.origin} has a header and no rows; put data into it, or name another file")
+        self.kept = kept if self.keep else None
 
-    def _reading(self) -> Iterator[pa.RecordBatch]:
-        self._kept = []
-        for rows in self._read():
-            if len(rows) and self._keep:
-                self._kept.append(rows)
-            if len(rows):
-                yield rows
-        self._is_complete = self._keep
+    def column(self, number: int) -> Iterator["Column"]:
+        """One column, batch by batch."""
+        return (batch[0] for batch in self.batches([number]))
 
     def column_number(self, name: str) -> int:
         """The place of a column; without a header, also by its number, counted from 1."""
-        if str(name) in self.columns:
-            return self.columns.index(str(name))
-        numbers = [] if self.has_header else [str(k + 1) for k in range(len(self.columns))]
-        if name in numbers:
-            return numbers.index(name)
+        for names in (self.columns, [] if self.has_header else [str(k + 1) for k in range(len(self.columns))]):
+            if str(name) in names:
+                return names.index(str(name))
         raise DataError(f"{self.origin} has no column {name!r}; it has {', '.join(self.columns)}")
 
     def called(self, column: int) -> str:
@@ -90,142 +78,120 @@ class Table:
 
     def values(self, column: int) -> list[Any]:
         """All values of a column."""
-        return [value for batch in self.batches() for value in batch.column(column).plain_values()]
-
-    def is_empty(self, column: int) -> bool:
-        """Whether a column has no values, as behind a delimiter at the end of each line."""
-        return all(batch.column(column).is_empty() for batch in self.batches())
-
-    def distinct_ids(self, columns: Sequence[int], what: str = "node id") -> "DistinctIds":
-        """The different ids of some columns: integers if all of them are written as such, else texts."""
-        known: list[pa.Array] = []
-        added = 0
-        for batch in self.batches():
-            for column in columns:
-                known.append(pc.unique(batch.column(column).ids(what)))
-                added += len(known[-1])
-            if added > 2 * len(known[0]):  # merged seldom, so that many batches take no longer than their rows
-                known, added = [_union(known)], 0
-        return DistinctIds(self._typed(_union(known), columns), lambda text: self._place_of(text, columns))
+        return [value for part in self.column(column) for value in part.plain_values()]
 
     def first_ids(self, column: int, count: int) -> list[str]:
         """The first ids of a column, as texts."""
         texts: list[str] = []
-        for batch in self.batches():
-            texts += batch.column(column).ids().slice(0, count - len(texts)).cast(pa.string()).to_pylist()
+        for part in self.column(column):
+            texts += part.ids().slice(0, count - len(texts)).cast(pa.string()).to_pylist()
             if len(texts) == count:
                 break
         return texts
 
-    def ids(self, column: int, batches: Iterable[pa.Array] | None = None) -> Ids:
-        """A column of ids, of which the batches may have been read."""
-        read = (batch.column(column).ids() for batch in self.batches()) if batches is None else batches
-        values = self._typed(pa.chunked_array(list(read)).combine_chunks(), [column])
+    def ids(self, column: int, parts: Iterable[pa.Array] | None = None) -> Ids:
+        """A column of ids, which may have been read already as ``parts``."""
+        parts = (part.ids() for part in self.column(column)) if parts is None else parts
+        return self._id_array(self._with_integers(_joined(list(parts))), [column])
+
+    def distinct_ids(self, columns: Sequence[int], what: str = "node id") -> tuple[Ids, Callable[["Column"], Codes]]:
+        """The different ids of some columns, sorted, and a function that numbers a column's ids by them.
+
+        Ids are integers if all of them are written as such, else texts.
+        """
+        known: list[pa.Array] = []
+        added = 0
+        for batch in self.batches(columns):
+            for part in batch:
+                known.append(pc.unique(part.ids(what)))
+                added += len(known[-1])
+            if added > 2 * len(known[0]):  # merged seldom, so that many batches take no longer than their rows
+                known, added = [pc.unique(_joined(known))], 0
+        values = self._with_integers(pc.unique(_joined(known)))
+        values = values.take(pc.sort_indices(values))
+        ids = self._id_array(values, columns)
+
+        def codes(part: "Column") -> Codes:
+            encoded = part.ids(what).dictionary_encode()
+            own = encoded.dictionary.cast(values.type)
+            places = np.searchsorted(ids, own) if ids.dtype.kind == "i" else pc.index_in(own, value_set=values)
+            return np.asarray(places, np.int64)[encoded.indices.to_numpy()]
+
+        return ids, codes
+
+    def _with_integers(self, values: pa.Array) -> pa.Array:
+        """Integers, if all texts say nothing else: ``007`` and ``+7`` are not 7."""
+        if self.typed or pa.types.is_integer(values.type):
+            return values
+        try:
+            integers = values.cast(pa.int64())
+        except pa.ArrowInvalid:
+            return values
+        return integers if integers.cast(pa.string()).equals(values) else values
+
+    def _id_array(self, values: pa.Array, columns: Sequence[int]) -> Ids:
+        """Ids as a NumPy array; a text that is much longer than all others is refused."""
         if pa.types.is_integer(values.type):
             return values.to_numpy()
-        return text_array(values, lambda text: self._place_of(text, [column]))
-
-    def _typed(self, values: pa.Array, columns: Sequence[int]) -> pa.Array:
-        if self.typed and any(is_text(next(self.batches()).rows.column(column).type) for column in columns):
-            return values
-        return _integers_if_all(values)
+        lengths = pc.utf8_length(values)
+        longest, total = pc.max(lengths).as_py() or 0, pc.sum(lengths).as_py() or 0
+        if 4 * longest * len(values) > max(_WIDE_BYTES, 4 * _WIDE_FACTOR * total):
+            text = values[pc.index(lengths, longest).as_py()].as_py()
+            raise DataError(
+                f"{self._place_of(text, columns)}: the id {text[:20]!r}... has {longest:,} letters, all ids have "
+                f"{total / len(values):.0f} on average; shorten it, since every id takes as much memory as the longest"
+            )
+        return values.to_numpy(zero_copy_only=False).astype(np.str_)
 
     def _place_of(self, text: str, columns: Sequence[int]) -> str:
-        for batch in self.batches():
-            for column in columns:
-                row = pc.index(batch.column(column).ids().cast(pa.string()), text).as_py()
+        for batch in self.batches(columns):
+            for part in batch:
+                row = pc.index(part.ids().cast(pa.string()), text).as_py()
                 if row >= 0:
-                    return self.where(batch.first + row)
+                    return part.where(row)
         return str(self.origin)
-
-
-class DistinctIds:
-    """Different ids, sorted, and the number of each."""
-
-    def __init__(self, values: pa.Array, where: Callable[[str], str]) -> None:
-        self._values = values.take(pc.sort_indices(values))
-        if pa.types.is_integer(values.type):
-            self.ids: Ids = self._values.to_numpy()
-        else:
-            self.ids = text_array(self._values, where)
-
-    def codes(self, values: pa.Array) -> Codes:
-        """The numbers of ids that are all among these."""
-        encoded = values.dictionary_encode()
-        if encoded.dictionary.type != self._values.type:
-            encoded = pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(self._values.type))
-        if pa.types.is_integer(self._values.type):
-            places = np.searchsorted(self.ids, encoded.dictionary.to_numpy())
-        else:
-            places = pc.index_in(encoded.dictionary, value_set=self._values).to_numpy().astype(np.int64)
-        return places[encoded.indices.to_numpy()]
-
-
-def text_array(values: pa.Array, where: Callable[[str], str]) -> Ids:
-    """Texts as a NumPy array; one that is much longer than all others is refused."""
-    lengths = pc.utf8_length(values)
-    longest, total = pc.max(lengths).as_py() or 0, pc.sum(lengths).as_py() or 0
-    if 4 * longest * len(values) > max(_WIDE_BYTES, 4 * _WIDE_FACTOR * total):
-        text = values[pc.index(lengths, longest).as_py()].as_py()
-        raise DataError(
-            f"{where(text)}: the id {text[:20]!r}... has {longest:,} letters, where all {len(values):,} ids have "
-            f"{total / len(values):.0f} on average; shorten it, since every id takes as much memory as the longest"
-        )
-    return values.to_numpy(zero_copy_only=False).astype(np.str_)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Some rows of a table, of which ``first`` is the number of the first."""
-
-    table: Table
-    rows: pa.RecordBatch
-    first: int
-
-    def column(self, number: int) -> "Column":
-        return Column(self.rows.column(number), number, self)
 
 
 @dataclass(frozen=True)
 class Column:
-    """The values of a column in a batch."""
+    """The values of a column in a batch, whose first row is row ``first`` of the table."""
 
     values: pa.Array
+    table: Table
     number: int
-    batch: Batch
-
-    @property
-    def called(self) -> str:
-        return self.batch.table.called(self.number)
+    first: int
 
     def ids(self, what: str = "node id") -> pa.Array:
         """64-bit integers or texts, none of them missing; texts of a file are trimmed."""
         values = self._plain()
         if pa.types.is_floating(values.type):
-            values = self._whole(values, what)
-        if pa.types.is_integer(values.type) and values.type != pa.uint64():
+            return self._whole(values.to_numpy(zero_copy_only=False).astype(np.float64), what)
+        if pa.types.is_integer(values.type):
             self._refuse(pc.is_null(values), f"no {what}", "give every row one")
-            return values.cast(pa.int64())
+            with suppress(pa.ArrowInvalid):  # integers beyond 64 bits with a sign are texts
+                return values.cast(pa.int64())
         try:
             texts = values.cast(pa.string())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise DataError(
                 f"{self.where(0)}: {self.called} is of type {values.type}; node ids are integers or texts"
             ) from None
-        texts = texts if self.batch.table.typed else pc.utf8_trim_whitespace(texts)
+        texts = texts if self.table.typed else pc.utf8_trim_whitespace(texts)
         self._refuse(_is_gap(texts), f"no {what}", "give every row one")
         return texts
 
     def numbers(self, remedy: str = "") -> NDArray[np.float64]:
         """Finite numbers, of which truth values are 1 and 0; ``remedy`` says what to do if there are others."""
         values = self._plain()
-        if is_text(values.type):
-            return self._parsed(pc.utf8_trim_whitespace(values.cast(pa.string())), remedy)
         kind = values.type
-        if not (pa.types.is_boolean(kind) or pa.types.is_null(kind) or _is_numeric(kind)):
+        if is_text(kind):
+            numbers = self._parsed(pc.utf8_trim_whitespace(values.cast(pa.string())), remedy)
+        elif pa.types.is_boolean(kind) or pa.types.is_null(kind) or _is_numeric(kind):
+            numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        else:
             raise DataError(f"{self.where(0)}: {self.called} is of type {kind}, not a number; leave it out")
-        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        self._refuse_gaps(~np.isfinite(numbers), remedy)
+        remedy = remedy or "fill the gap, or leave the row or column out"
+        self._refuse(~np.isfinite(numbers), f"no finite number in {self.called}", remedy)
         return numbers
 
     def plain_values(self) -> list[Any]:
@@ -238,56 +204,49 @@ class Column:
             raise DataError(f"{self.where(0)}: {self.called} is of type {kind}; it takes integers or texts")
         return values.to_pylist()
 
-    def is_empty(self) -> bool:
-        if is_text(self.values.type):
-            return bool(pc.all(_is_gap(self._plain())).as_py())
-        return bool(self.values.null_count == len(self.values))
+    def is_blank(self) -> bool:
+        """Whether all these texts are empty, as behind a delimiter at the end of each line."""
+        return bool(pc.all(_is_gap(self.values)).as_py())
+
+    @property
+    def called(self) -> str:
+        return self.table.called(self.number)
 
     def where(self, row: int) -> str:
-        return self.batch.table.where(self.batch.first + row)
+        return self.table.where(self.first + row)
 
     def _plain(self) -> pa.Array:
         kind = self.values.type
         return self.values.cast(kind.value_type) if pa.types.is_dictionary(kind) else self.values
 
-    def _whole(self, values: pa.Array, what: str) -> pa.Array:
+    def _whole(self, numbers: NDArray[np.float64], what: str) -> pa.Array:
         """Whole numbers as integers: columns of integers with gaps are often kept as floating-point numbers."""
-        if pa.types.is_float16(values.type):
-            values = values.cast(pa.float32())
-        missing = pc.or_(pc.is_null(values), pc.fill_null(pc.is_nan(values), False))
-        self._refuse(missing, f"no {what}", "give every row one")
+        self._refuse(np.isnan(numbers), f"no {what}", "give every row one")
         remedy = "node ids are integers or texts"
-        fraction = pc.not_equal(pc.floor(values), values)
-        self._refuse(fraction, f"{self.called} holds a number that is not whole", remedy)
-        large = pc.greater_equal(pc.abs(values), _MAX_WHOLE_FLOAT)
+        self._refuse(np.floor(numbers) != numbers, f"{self.called} holds a number that is not whole", remedy)
+        large = np.abs(numbers) >= _MAX_WHOLE_FLOAT
         self._refuse(large, f"{self.called} holds a floating-point number too large to be exact", remedy)
-        return values.cast(pa.int64())
+        return pa.array(numbers.astype(np.int64))
 
     def _parsed(self, texts: pa.Array, remedy: str) -> NDArray[np.float64]:
         """Arrow parses fast; Python also takes 1_000 and knows the row."""
         lowered = pc.utf8_lower(texts)
         plain = pc.if_else(pc.equal(lowered, "true"), "1", pc.if_else(pc.equal(lowered, "false"), "0", texts))
-        try:
-            numbers = plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        except pa.ArrowInvalid:
-            numbers = np.array([self._number(row, text, remedy) for row, text in enumerate(plain.to_pylist())])
-        self._refuse_gaps(~np.isfinite(numbers), remedy)
+        with suppress(pa.ArrowInvalid):
+            numbers: NDArray[np.float64] = plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            return numbers
+        numbers = np.full(len(plain), np.nan)
+        for row, text in enumerate(plain.to_pylist()):
+            try:
+                numbers[row] = float(text or "nan")
+            except ValueError:
+                advice = remedy or (
+                    "fill the gap, leave the column out, or turn it into numbers (one column for each value)"
+                )
+                raise DataError(
+                    f"{self.where(row)}: {self.called} holds {text!r}, which is not a number; {advice}"
+                ) from None
         return numbers
-
-    def _number(self, row: int, text: str | None, remedy: str) -> float:
-        if not text:
-            return np.nan
-        try:
-            return float(text)
-        except ValueError:
-            advice = remedy or "fill the gap, leave the column out, or turn it into numbers (one column for each value)"
-            raise DataError(
-                f"{self.where(row)}: {self.called} holds {text!r}, which is not a number; {advice}"
-            ) from None
-
-    def _refuse_gaps(self, gaps: Any, remedy: str) -> None:
-        remedy = remedy or "fill the gap, or leave the row or column out"
-        self._refuse(gaps, f"no finite number in {self.called}", remedy)
 
     def _refuse(self, bad: Any, what: str, remedy: str) -> None:
         rows = np.flatnonzero(bad)
@@ -308,21 +267,11 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _union(arrays: list[pa.Array]) -> pa.Array:
+def _joined(arrays: list[pa.Array]) -> pa.Array:
+    """Ids of several batches, as texts if not all are integers."""
     if len({array.type for array in arrays}) > 1:
         arrays = [array.cast(pa.string()) for array in arrays]
-    return arrays[0] if len(arrays) == 1 else pc.unique(pa.concat_arrays(arrays))
-
-
-def _integers_if_all(values: pa.Array) -> pa.Array:
-    """Integers, if the texts say nothing else: ``007`` and ``+7`` are not 7."""
-    if pa.types.is_integer(values.type):
-        return values
-    try:
-        integers = values.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return values
-    return integers if pc.all(pc.equal(integers.cast(pa.string()), values)).as_py() else values
+    return pa.concat_arrays(arrays)
 
 
 def end_columns(columns: Sequence[str]) -> tuple[int, int]:
@@ -334,6 +283,7 @@ def end_columns(columns: Sequence[str]) -> tuple[int, int]:
 
 
 def id_column(columns: Sequence[str], id_names: frozenset[str] = ID_NAMES) -> int:
+    """The column that is called like one of ids, else the first."""
     return next((k for k, name in enumerate(columns) if name.lower() in id_names), 0)
 
 
@@ -348,6 +298,11 @@ def column_names(names: Iterable[Any], origin: Path | str) -> list[str]:
 def shown(value: Any) -> str:
     """An id as a person wrote it, with quotes if it is text."""
     return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """The first names, for messages."""
+    return ", ".join(names[:most]) + (f", ... ({len(names)})" if len(names) > most else "")
 
 
 def is_frame(source: Any) -> bool:
@@ -411,19 +366,17 @@ class Arrays:
         """Several arrays whose rows come together in parts, of which there is at least one; scratch of a folder."""
         if self.folder is None:
             return [column[0] if len(column) == 1 else np.concatenate(column) for column in zip(*parts, strict=True)]
-        files = [(self.folder / f"{name}-{k}.scratch").open("wb") for k in range(4)]
-        try:
+        paths: list[Path] = []
+        with ExitStack() as files:
             for part in parts:
-                for array, file in zip(part, files, strict=False):
+                if not paths:
+                    paths = [self.folder / f"{name}-{k}.scratch" for k in range(len(part))]
+                    opened = [files.enter_context(path.open("wb")) for path in paths]
+                for array, file in zip(part, opened, strict=True):
                     array.tofile(file)
-        finally:
-            for file in files:
-                file.close()
         return [
-            np.memmap(file.name, array.dtype, "r+").reshape(-1, *array.shape[1:])
-            if Path(file.name).stat().st_size
-            else np.empty((0, *array.shape[1:]), array.dtype)
-            for file, array in zip(files, part, strict=False)
+            np.memmap(path, array.dtype, "r+").reshape(-1, *array.shape[1:]) if path.stat().st_size else array[:0]
+            for path, array in zip(paths, part, strict=True)
         ]
 
 
