@@ -4,15 +4,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import global_mean_pool
+from torch_geometric.nn import BatchNorm, global_mean_pool
 
 from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.features import is_sparse, prepare_features
 from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.layers.spaces import check_shares, check_sizes
-from h2hgcn.models.encoder import PoolingEncoder, batch_norm
+from h2hgcn.models.encoder import PoolingEncoder
 
 
 class EdgeConditionedConv(nn.Module):
@@ -121,22 +120,12 @@ class ECC(PoolingEncoder):
         root_weight: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers, filter_width=filter_width)
-        check_shares(dropout=dropout)
-        self.in_features = in_features
-        self.dim = dim
-        self.dropout = nn.Dropout(dropout)
+        super().__init__(in_features, dim, dropout, num_layers=num_layers, filter_width=filter_width)
         widths = [in_features, *[dim] * (num_layers - 1)]
         # the bias of Eq. 1 is that of batch norm
         self.convs = nn.ModuleList(EdgeConditionedConv(width, dim, filter_width, root_weight) for width in widths)
-        self.norms = nn.ModuleList(batch_norm(dim) for _ in widths)
+        self.norms = nn.ModuleList(BatchNorm(dim, allow_single_element=True) for _ in widths)
         self.output = nn.Linear(dim, dim)
-
-    def reset_parameters(self) -> None:
-        """Draws all weights again."""
-        for module in (*self.convs, *self.norms, self.output):
-            module.reset_parameters()
 
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
         hidden = x

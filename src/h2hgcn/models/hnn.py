@@ -1,4 +1,4 @@
-"""Hyperbolic neural networks, which do not look at the graph."""
+"""Hyperbolic neural networks, which do not use the graph."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.layers.spaces import Curvature, Space
-from h2hgcn.models.encoder import Encoder
-from h2hgcn.models.mlp import Stack, widths
+from h2hgcn.layers.spaces import Space, log_curvature
+from h2hgcn.models.encoder import Encoder, widths
+from h2hgcn.models.mlp import Stack
 
 
 class MobiusLinear(nn.Module):
@@ -18,7 +18,7 @@ class MobiusLinear(nn.Module):
 
     Since ``M ⊗ x = exp(M log(x))``, tangent vectors go from layer to layer: the exponential map at the end of one and
     the logarithm at the start of the next, or of an activation, undo each other. The bias is learned as the tangent
-    vector that leads to it, so that any optimizer serves.
+    vector that leads to it, so that any optimizer can train it.
     """
 
     def __init__(self, in_features: int, out_features: int) -> None:
@@ -28,13 +28,29 @@ class MobiusLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws the weights as PyTorch does those of any linear layer; the bias begins at the origin."""
+        """Draws the weights as PyTorch does for a linear layer; the bias starts at the origin."""
         self.linear.reset_parameters()
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Any, root_curvature: Tensor | float = 1.0) -> Tensor:
         """``root_curvature`` is ``sqrt(c)`` of a space of curvature ``-c``, in which all vectors are measured."""
         return lorentz.translated(self.linear(x) * root_curvature, self.bias * root_curvature) / root_curvature
+
+
+class Curvature(nn.Module):
+    """``c > 0`` of a space of curvature ``-c``, kept as its logarithm."""
+
+    def __init__(self, curvature: float, learnable: bool) -> None:
+        super().__init__()
+        self.log = nn.Parameter(torch.tensor(log_curvature(curvature)), requires_grad=learnable)
+
+    @property
+    def root(self) -> Tensor:
+        """``sqrt(c)``."""
+        return (0.5 * self.log).exp()
+
+    def extra_repr(self) -> str:
+        return f"{-self.log.exp().item():g}"
 
 
 class HNN(Encoder):
@@ -78,17 +94,13 @@ class HNN(Encoder):
         self.stack = Stack(layers, activation, dropout, feature_dropout)
         self.curvature = Curvature(curvature, learn_curvature)
 
-    def reset_parameters(self) -> None:
-        """Draws all weights again; the curvature stays."""
-        self.stack.reset_parameters()
-
     @property
     def distance_scale(self) -> Tensor:
         """The factor from distances between the points, which lie at curvature -1, to those at curvature ``-c``."""
         return 1 / self.curvature.root
 
     def forward(self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
-        """Points ``(n, dim + 1)``; the graph does not matter."""
+        """Points ``(n, dim + 1)``; the graph is not used."""
         root = self.curvature.root
         tangent = self.stack(x, root) * root
         return lorentz.exp_origin(tangent, layer_radius(tangent.dtype))
