@@ -167,12 +167,10 @@ class DiffPool(PoolingEncoder):
             pooling = dense_diff_pool(nodes, graph, assign(clusters, graph))
             losses.append(pooling[2:])
         readouts.append(self.embed[-1](*pooling[:2]).amax(1))
-        self.auxiliary_loss = self._loss(losses) if self.training else None
-        return self.output(self.dropout(torch.cat(readouts, 1))).relu()
-
-    def _loss(self, losses: list[tuple[Tensor, Tensor]]) -> Tensor:
         links, entropies = (torch.stack(kind).sum() for kind in zip(*losses, strict=True))
-        return self.loss_weights[0] * links + self.loss_weights[1] * entropies
+        loss = self.loss_weights[0] * links + self.loss_weights[1] * entropies
+        self.auxiliary_loss = loss if self.training else None
+        return self.output(self.dropout(torch.cat(readouts, 1))).relu()
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies are made without the loss, which belongs to a batch."""

@@ -27,6 +27,9 @@ PLACEMENT = ("device", "dtype")
 FACTS = ("in_features", "num_nodes")
 
 
+_PLAIN = str | int | float | bool | None
+
+
 class Encoder(nn.Module):
     """The base class of encoders: it declares what tasks ask of them, keeps the arguments of the constructor as
     ``config``, and saves and loads.
@@ -109,12 +112,12 @@ class Encoder(nn.Module):
 
     def is_plain(self) -> bool:
         """Whether the arguments can be written down: a function of the user's own cannot."""
-        return all(map(_is_plain, self.config.values()))
+        return all(isinstance(value, _PLAIN) for value in self.config.values())
 
     def plain_config(self) -> dict[str, Any]:
         """The arguments, if they can be written down."""
         for name, value in self.config.items():
-            if not _is_plain(value):
+            if not isinstance(value, _PLAIN):
                 raise DataError(f"{name}={value!r} cannot be written to a file; use one that has a name")
         return self.config
 
@@ -123,10 +126,6 @@ class Encoder(nn.Module):
         changed = changed_options(self.config, type(self))
         sizes = [str(changed.pop(name)) for name in ("in_features", "dim") if name in changed]
         return ", ".join([*sizes, *(f"{name}={value!r}" for name, value in changed.items())])
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -15,44 +15,68 @@ from h2hgcn.models.encoder import GraphEncoder
 from h2hgcn.models.mlp import Stack
 
 
-class _Convolution(nn.Module):
-    """A linear map of ``width`` without bias, and a bias for after the sum over neighbors."""
+class GCNLayer(nn.Module):
+    """``S X W + b`` (Kipf and Welling 2017, Eq. 2), PyG's ``GCNConv``: the sum over neighbors and the node itself.
 
-    def __init__(self, in_features: int, out_features: int, width: int, **factory: Any) -> None:
-        super().__init__()
-        self.linear = FeatureLinear(in_features, width, bias=False, **factory)
-        self.bias = nn.Parameter(torch.empty(out_features, **factory))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        self.linear.reset_parameters()
-        zeros(self.bias)
-
-
-class GCNLayer(_Convolution):
-    """``S X W + b`` (Kipf and Welling 2017, Eq. 2), PyG's ``GCNConv``; see ``gcn_product`` for ``S``."""
+    ``S`` is ``D^-1/2 (A + I) D^-1/2`` if ``neighbor_weights="symmetric"``, and the mean ``D^-1 (A + I)``, which does
+    not scale vectors with degrees, if ``"uniform"``.
+    """
 
     def __init__(
         self, in_features: int, out_features: int, neighbor_weights: str = "symmetric", **factory: Any
     ) -> None:
-        super().__init__(in_features, out_features, out_features, **factory)
+        super().__init__()
         self.neighbor_weights = check_neighbor_weights(neighbor_weights)
+        self.linear = FeatureLinear(in_features, out_features, bias=False, **factory)
+        self.bias = nn.Parameter(torch.empty(out_features, **factory))
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         glorot(self.linear.weight)
         zeros(self.bias)
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
-        return gcn_product(self.linear(first_rows(x, adjacency)), adjacency, self.neighbor_weights) + self.bias
+        return self.product(self.linear(first_rows(x, adjacency)), adjacency) + self.bias
+
+    def product(self, hidden: Tensor, adjacency: Adjacency) -> Tensor:
+        kind = "gcn" if self.neighbor_weights == "symmetric" else self.neighbor_weights
+        return sparse_matmul(adjacency.matrix(kind, hidden.dtype), hidden)
 
 
-class SAGELayer(_Convolution):
+class SGCLayer(GCNLayer):
+    """``S^K X W + b`` (Wu et al. 2019, Eq. 8), PyG's ``SGConv``. ``S`` acts on ``X W``, which is narrower than wide
+    features and dense in any case.
+    """
+
+    def __init__(self, in_features: int, out_features: int, hops: int, *arguments: Any, **factory: Any) -> None:
+        super().__init__(in_features, out_features, *arguments, **factory)
+        self.hops = hops
+
+    def reset_parameters(self) -> None:
+        self.linear.reset_parameters()
+        zeros(self.bias)
+
+    def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
+        hidden = self.linear(x)
+        for graph in adjacency.layer_graphs(self.hops):
+            hidden = self.product(first_rows(hidden, graph), graph)
+        return hidden + self.bias
+
+
+class SAGELayer(nn.Module):
     """``W_1 x_i + W_2 mean(x_j) + b``, the mean over neighbors (Hamilton et al. 2017, Algorithm 1), PyG's
     ``SAGEConv``; the mean is weighted if edges are.
     """
 
     def __init__(self, in_features: int, out_features: int, **factory: Any) -> None:
-        super().__init__(in_features, out_features, 2 * out_features, **factory)
+        super().__init__()
+        self.linear = FeatureLinear(in_features, 2 * out_features, bias=False, **factory)
+        self.bias = nn.Parameter(torch.empty(out_features, **factory))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self.linear.reset_parameters()
+        zeros(self.bias)
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
         own, sent = self.linear(first_rows(x, adjacency)).chunk(2, dim=1)
@@ -89,34 +113,6 @@ class _Identity(nn.Identity):
         """There are none; PyG asks for it."""
 
 
-class SGCLayer(_Convolution):
-    """``S^K X W + b`` (Wu et al. 2019, Eq. 8), PyG's ``SGConv``; see ``gcn_product`` for ``S``.
-
-    ``S`` acts on ``X W``, which is narrower than wide features and dense in any case.
-    """
-
-    def __init__(
-        self, in_features: int, out_features: int, hops: int, neighbor_weights: str = "symmetric", **factory: Any
-    ) -> None:
-        super().__init__(in_features, out_features, out_features, **factory)
-        self.hops = hops
-        self.neighbor_weights = check_neighbor_weights(neighbor_weights)
-
-    def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
-        hidden = self.linear(x)
-        for graph in adjacency.layer_graphs(self.hops):
-            hidden = gcn_product(first_rows(hidden, graph), graph, self.neighbor_weights)
-        return hidden + self.bias
-
-
-def gcn_product(hidden: Tensor, adjacency: Adjacency, neighbor_weights: NeighborWeights) -> Tensor:
-    """``S X``, the sum over neighbors and the node itself: ``"symmetric"`` is ``D^-1/2 (A + I) D^-1/2`` of Kipf and
-    Welling (2017), ``"uniform"`` the mean ``D^-1 (A + I)``, which does not scale vectors with degrees.
-    """
-    kind = "gcn" if neighbor_weights == "symmetric" else neighbor_weights
-    return sparse_matmul(adjacency.matrix(kind, hidden.dtype), hidden)
-
-
 class ConvolutionStack(GraphEncoder):
     """A stack of convolutions with activations between them: features and a graph to Euclidean points."""
 
@@ -132,7 +128,7 @@ class GCN(ConvolutionStack):
     """Graph convolutional network (Kipf and Welling 2017).
 
     Args:
-        neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``gcn_product``.
+        neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``GCNLayer``.
         activation: Between layers, any that PyG knows by name, or None.
         options: See ``GraphEncoder``.
     """
@@ -218,7 +214,7 @@ class SGC(ConvolutionStack):
 
     Args:
         num_layers: Number of hops, ``K`` in the paper.
-        neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``gcn_product``.
+        neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``GCNLayer``.
         options: See ``GraphEncoder``; there is no dropout between the hops.
     """
 

@@ -133,7 +133,9 @@ class H2HGCN(Encoder):
 
         Only where it saves time: another device than the CPU would have to be asked.
         """
-        return use_kernel(self.log_curvature) and not self.log_curvature.requires_grad and float(self.log_curvature) == 0
+        return (
+            use_kernel(self.log_curvature) and not self.log_curvature.requires_grad and float(self.log_curvature) == 0
+        )
 
     @property
     def distance_scale(self) -> Tensor:

@@ -37,22 +37,6 @@ class MobiusLinear(nn.Module):
         return lorentz.translated(self.linear(x) * root_curvature, self.bias * root_curvature) / root_curvature
 
 
-class Curvature(nn.Module):
-    """``c > 0`` of a space of curvature ``-c``, kept as its logarithm."""
-
-    def __init__(self, curvature: float, learnable: bool) -> None:
-        super().__init__()
-        self.log = nn.Parameter(torch.tensor(log_curvature(curvature)), requires_grad=learnable)
-
-    @property
-    def root(self) -> Tensor:
-        """``sqrt(c)``."""
-        return (0.5 * self.log).exp()
-
-    def extra_repr(self) -> str:
-        return f"{-self.log.exp().item():g}"
-
-
 class HNN(Encoder):
     """Hyperbolic feed-forward network (Ganea et al. 2018, section 3.2): features to Lorentz points.
 
@@ -92,15 +76,21 @@ class HNN(Encoder):
         self.dim = dim
         layers = [MobiusLinear(*width) for width in widths(in_features, dim, num_layers)]
         self.stack = Stack(layers, activation, dropout, feature_dropout)
-        self.curvature = Curvature(curvature, learn_curvature)
+        log = nn.Parameter(torch.tensor(log_curvature(curvature)), requires_grad=learn_curvature)
+        self.curvature = nn.ParameterDict({"log": log})
+
+    @property
+    def root_curvature(self) -> Tensor:
+        """``sqrt(c)``."""
+        return (0.5 * self.curvature.log).exp()
 
     @property
     def distance_scale(self) -> Tensor:
         """The factor from distances between the points, which lie at curvature -1, to those at curvature ``-c``."""
-        return 1 / self.curvature.root
+        return 1 / self.root_curvature
 
     def forward(self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
         """Points ``(n, dim + 1)``; the graph is not used."""
-        root = self.curvature.root
+        root = self.root_curvature
         tangent = self.stack(x, root) * root
         return lorentz.exp_origin(tangent, layer_radius(tangent.dtype))

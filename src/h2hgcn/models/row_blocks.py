@@ -60,11 +60,16 @@ def point_blocks(
     new_layer = allocate or encoder.log_curvature.detach().new_empty
     blocks = [slice(first, min(first + block, count)) for first in range(0, count, block)]
     total = count * (encoder.num_layers + 1)
-    vectors_of = _vectors_of(encoder, nodes, adjacency)
+    table = encoder.vectors
+    spread = table(nodes, adjacency) if table is not None and nodes is not None and bool((nodes < 0).any()) else None
 
-    def compute(rows: slice) -> Tensor:
-        return encoder.origin_map(features(rows), vectors_of(rows))
+    def mapped(rows: slice) -> Tensor:
+        vectors = None
+        if table is not None:  # only new nodes need a copy of all vectors
+            vectors = table(rows if nodes is None else nodes[rows]) if spread is None else spread[rows]
+        return encoder.origin_map(features(rows), vectors)
 
+    compute: Callable[[slice], Tensor] = mapped
     for number, conv in enumerate(encoder.all_convs()):
         points = new_layer(count, conv.in_dim + 1)
         for rows in blocks:
@@ -74,18 +79,6 @@ def point_blocks(
     for rows in blocks:
         yield rows, compute(rows)
         progress(encoder.num_layers * count + rows.stop, total)
-
-
-def _vectors_of(encoder: H2HGCN, nodes: Tensor | None, adjacency: Adjacency) -> Callable[[slice], Tensor | None]:
-    """Gives the node vectors of a range of rows, without a copy of all, which only new nodes need."""
-    table = encoder.vectors
-    if table is None:
-        return lambda rows: None
-    if nodes is None:
-        return table
-    if bool((nodes < 0).any()):
-        return table(nodes, adjacency).__getitem__
-    return lambda rows: table(nodes[rows])
 
 
 def _convolved(conv: H2HConv, points: Tensor, matrix: SparseMatrix, rows: slice) -> Tensor:
