@@ -106,21 +106,13 @@ class H2HGCN(Encoder):
         self.stem = FeatureLinear(in_features, dim, **factory) if stem and use_features else None
         self.stem_activation = activation_of(stem_activation if stem else None)
         self.vectors = NodeVectors(num_nodes, dim, vector_dropout, **factory) if node_vectors else None
+        kind = {"negative_slope": negative_slope, "weights": weights, "aggregation": aggregation}
         self.convs = nn.ModuleList(
-            VariedConv(
-                *width,
-                activation,
-                neighbor_weights,
-                negative_slope=negative_slope,
-                weights=weights,
-                aggregation=aggregation,
-                **factory,
-            )
+            VariedConv(*width, activation, neighbor_weights, **kind, **factory)
             for width in widths(dim if stem else in_features, dim, 1 if tied else num_layers)
         )
-        self.log_curvature = nn.Parameter(
-            torch.tensor(log_curvature(curvature), **factory), requires_grad=learn_curvature
-        )
+        start = torch.tensor(log_curvature(curvature), **factory)
+        self.log_curvature = nn.Parameter(start, requires_grad=learn_curvature)
 
     @property
     def curvature(self) -> Tensor:

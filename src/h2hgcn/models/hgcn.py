@@ -128,10 +128,6 @@ class HGCNConv(nn.Module):
             return matrix
         return adjacency.matrix(self.neighbor_weights, vectors.dtype)
 
-    def extra_repr(self) -> str:
-        out_dim, in_dim = self.weight.shape
-        return f"{in_dim}, {out_dim}, local_aggregation={self.local_aggregation}"
-
 
 class HGCN(GraphEncoder):
     """Hyperbolic graph convolutional network (Chami et al. 2019), in tangent spaces, with a curvature for each layer.

@@ -9,8 +9,7 @@ from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.layers.inputs import FeatureLinear
 from h2hgcn.layers.spaces import Space, log_curvature
-from h2hgcn.models.encoder import Encoder, widths
-from h2hgcn.models.mlp import Stack
+from h2hgcn.models.mlp import MLP
 
 
 class MobiusLinear(nn.Module):
@@ -37,28 +36,27 @@ class MobiusLinear(nn.Module):
         return lorentz.translated(self.linear(x) * root_curvature, self.bias * root_curvature) / root_curvature
 
 
-class HNN(Encoder):
+class HNN(MLP):
     """Hyperbolic feed-forward network (Ganea et al. 2018, section 3.2): features to Lorentz points.
 
     Features are taken for tangent vectors at the origin. Points are computed on the hyperboloid, which is isometric to
     the paper's Poincaré ball; activations act in the tangent space at the origin, as there.
 
     Args:
-        in_features: Number of features of a node.
         dim: Dimension of the manifold; the points have ``dim + 1`` coordinates.
         num_layers: Number of Möbius layers.
-        activation, dropout, feature_dropout: See ``Stack``; all of them act on tangent vectors.
         curvature: ``c > 0`` of a space of curvature ``-c``.
         learn_curvature: Whether ``curvature`` is trained.
+        options: See ``MLP``; dropouts and activation act on tangent vectors.
 
     Vectors that leave are shortened to ``numerics.layer_radius(dtype)`` (6.4 in float32) if they are longer.
     """
 
     name = "hnn"
-    uses_graph = False
     summary = "Möbius matrices, biases and activations on the features alone"
     paper = "Ganea et al. 2018, Hyperbolic Neural Networks"
     space: Space = "lorentz"
+    layer = MobiusLinear
 
     def __init__(
         self,
@@ -66,16 +64,11 @@ class HNN(Encoder):
         dim: int,
         num_layers: int = 2,
         *,
-        activation: str | None = "relu",
-        dropout: float = 0.0,
-        feature_dropout: float = 0.0,
         curvature: float = 1.0,
         learn_curvature: bool = False,
+        **options: Any,
     ) -> None:
-        super().__init__()
-        self.dim = dim
-        layers = [MobiusLinear(*width) for width in widths(in_features, dim, num_layers)]
-        self.stack = Stack(layers, activation, dropout, feature_dropout)
+        super().__init__(in_features, dim, num_layers, **options)
         log = nn.Parameter(torch.tensor(log_curvature(curvature)), requires_grad=learn_curvature)
         self.curvature = nn.ParameterDict({"log": log})
 

@@ -96,10 +96,6 @@ class BoostedLinear(nn.Module):
         space = direction * ((time.square() - 1).sqrt() * safe_reciprocal(safe_norm(direction)))
         return lorentz.project(torch.cat([time, space], dim=1))
 
-    def extra_repr(self) -> str:
-        out_width, in_width = self.weight.shape
-        return f"{in_width - 1}, {out_width - 1}, dropout={self.dropout}, min_time={self.min_time}"
-
 
 def _row_norms(x: Any, dtype: torch.dtype) -> Tensor:
     if not is_sparse(x):

@@ -1,7 +1,7 @@
 """The multi-layer perceptron, which does not use the graph."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -73,6 +73,7 @@ class MLP(Encoder):
     summary = "linear layers on the features alone"
     paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (MLP)"
     space: Space = "euclidean"
+    layer: ClassVar[type[nn.Module]] = FeatureLinear
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class MLP(Encoder):
     ) -> None:
         super().__init__()
         self.dim = dim
-        layers = [FeatureLinear(*width) for width in widths(in_features, dim, num_layers)]
+        layers = [self.layer(*width) for width in widths(in_features, dim, num_layers)]
         self.stack = Stack(layers, activation, dropout, feature_dropout)
 
     def forward(self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
