@@ -106,7 +106,7 @@ class H2HGCN(Encoder):
         self.stem = FeatureLinear(in_features, dim, **factory) if stem and use_features else None
         self.stem_activation = activation_of(stem_activation if stem else None)
         self.vectors = NodeVectors(num_nodes, dim, vector_dropout, **factory) if node_vectors else None
-        kind = {"negative_slope": negative_slope, "weights": weights, "aggregation": aggregation}
+        kind: dict[str, Any] = {"negative_slope": negative_slope, "weights": weights, "aggregation": aggregation}
         self.convs = nn.ModuleList(
             VariedConv(*width, activation, neighbor_weights, **kind, **factory)
             for width in widths(dim if stem else in_features, dim, 1 if tied else num_layers)
@@ -188,8 +188,8 @@ class H2HGCN(Encoder):
         x = prepare_features(x).to(dtype) if is_sparse(x) else x.to(dtype)
         hidden: Any = feature_dropout(x, self.feature_dropout, self.training)
         if self.stem is not None:
-            return self.stem(hidden)  # type: ignore[no-any-return]
-        return hidden.to_dense() if is_sparse(hidden) else hidden  # type: ignore[no-any-return]
+            return self.stem(hidden)
+        return hidden.to_dense() if is_sparse(hidden) else hidden
 
     def _check_finite(self, x: Any, *vectors: Tensor) -> None:
         # one look at sums holds up a device once; they may overflow, so it is not the last one

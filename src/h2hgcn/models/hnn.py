@@ -75,7 +75,8 @@ class HNN(MLP):
     @property
     def root_curvature(self) -> Tensor:
         """``sqrt(c)``."""
-        return (0.5 * self.curvature.log).exp()
+        root: Tensor = (0.5 * self.curvature["log"]).exp()
+        return root
 
     @property
     def distance_scale(self) -> Tensor:

@@ -16,7 +16,7 @@ class NodeEncoder(Encoder):
     """An encoder with a learned vector or point for each node of one graph."""
 
     inductive = False
-    nodes_of: ClassVar[type[NodeVectors | NodePoints]]
+    nodes_of: ClassVar[type[NodeVectors | NodePoints]] = NodeVectors
     nodes: NodeVectors | NodePoints
 
     def check_rows(self, x: Any) -> None:
@@ -43,7 +43,6 @@ class ShallowEuclidean(NodeEncoder):
     paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC)"
     tasks = ("lp", "nc", "embed")
     space: Space = "euclidean"
-    nodes_of = NodeVectors
 
     def __init__(self, in_features: int, dim: int, *, num_nodes: int) -> None:
         super().__init__()
@@ -103,7 +102,6 @@ class MixedEuclidean(NodeEncoder):
     paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC-MIXED)"
     tasks = ("lp", "nc")
     space: Space = "euclidean"
-    nodes_of = NodeVectors
 
     def __init__(
         self,
