@@ -15,7 +15,7 @@ from h2hgcn.kernels import is_transformed, use_kernel
 from h2hgcn.kernels.convolution import exp_origin
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
 from h2hgcn.layers.h2h_conv import ActivationFunction, H2HConv, midpoint
-from h2hgcn.layers.inputs import FeatureLinear, NodeVectors, check_inputs, feature_dropout
+from h2hgcn.layers.inputs import NodeVectors, check_inputs
 from h2hgcn.layers.spaces import Space, check_choice, check_shares, check_sizes, log_curvature
 from h2hgcn.models.encoder import Encoder, widths
 from h2hgcn.models.mlp import activation_of
@@ -103,7 +103,7 @@ class H2HGCN(Encoder):
         self.max_tangent_norm = max_tangent_norm
         self.use_features = use_features
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.stem = FeatureLinear(in_features, dim, **factory) if stem and use_features else None
+        self.stem = nn.Linear(in_features, dim, **factory) if stem and use_features else None
         self.stem_activation = activation_of(stem_activation if stem else None)
         self.vectors = NodeVectors(num_nodes, dim, vector_dropout, **factory) if node_vectors else None
         kind: dict[str, Any] = {"negative_slope": negative_slope, "weights": weights, "aggregation": aggregation}
@@ -185,11 +185,11 @@ class H2HGCN(Encoder):
         dtype = self.log_curvature.dtype
         if dtype not in (torch.float32, torch.float64):
             raise ValueError(f"the encoder is {dtype}; hyperbolic geometry needs float32 or float64")
-        x = prepare_features(x).to(dtype) if is_sparse(x) else x.to(dtype)
-        hidden: Any = feature_dropout(x, self.feature_dropout, self.training)
-        if self.stem is not None:
-            return self.stem(hidden)
-        return hidden.to_dense() if is_sparse(hidden) else hidden
+        if is_sparse(x):
+            features = prepare_features(x).to(dtype).dropout(self.feature_dropout, self.training)
+            return features.to_dense() if self.stem is None else features.linear(self.stem.weight, self.stem.bias)
+        hidden = F.dropout(x.to(dtype), self.feature_dropout, self.training)
+        return hidden if self.stem is None else self.stem(hidden).to(dtype)
 
     def _check_finite(self, x: Any, *vectors: Tensor) -> None:
         # one look at sums holds up a device once; they may overflow, so it is not the last one
