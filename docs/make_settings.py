@@ -31,7 +31,9 @@ def settings_page() -> str:
 
 
 def _section(title: str, target: Callable[..., Any]) -> str:
-    meanings = _meanings(inspect.getdoc(target) or "")
+    meanings: dict[str, str] = {}
+    for each in reversed(inspect.getmro(target) if inspect.isclass(target) else (target,)):
+        meanings |= _meanings(inspect.cleandoc(each.__doc__ or ""))
     settled = (*PLACEMENT, *FACTS) if title.startswith("[model]") else ()
     lines = [f"## {title}", "", "| option | default | what |", "|---|---|---|"]
     for name, parameter in inspect.signature(target).parameters.items():

@@ -7,7 +7,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from h2hgcn.errors import DataError
 
@@ -16,16 +16,17 @@ NONE = "none"
 
 def option_types(target: Callable[..., Any], leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
     """The names that ``target`` takes, and their annotations."""
-    function = target.__init__ if inspect.isclass(target) else target
-    hints = get_type_hints(function)
-    names = [name for name in inspect.signature(function).parameters if name != "self"]
-    return {name: hints.get(name, Any) for name in names if name not in leave_out}
+    parameters = inspect.signature(target, eval_str=True).parameters.values()
+    return {
+        each.name: Any if each.annotation is each.empty else each.annotation
+        for each in parameters
+        if each.name not in leave_out
+    }
 
 
 def default_options(target: Callable[..., Any]) -> dict[str, Any]:
     """What ``target`` takes for options that are not given."""
-    function = target.__init__ if inspect.isclass(target) else target
-    parameters = inspect.signature(function).parameters
+    parameters = inspect.signature(target).parameters
     return {name: each.default for name, each in parameters.items() if each.default is not inspect.Parameter.empty}
 
 

@@ -11,8 +11,9 @@ from torch.nn import functional as F
 
 from h2hgcn.geometry import lorentz, poincare, stiefel
 from h2hgcn.layers import H2HConv, LorentzLinear, prepare_adjacency
-from h2hgcn.layers.h2h_conv import VariedConv, midpoint, resolve_activation
+from h2hgcn.layers.h2h_conv import midpoint, resolve_activation
 from h2hgcn.models import H2HGCN
+from h2hgcn.models.h2h_gcn import VariedConv
 from h2hgcn.training import build_optimizer
 
 

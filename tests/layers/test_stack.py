@@ -3,7 +3,8 @@ import torch
 from torch import nn
 
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.models.mlp import Stack, widths
+from h2hgcn.models.encoder import widths
+from h2hgcn.models.mlp import Stack
 
 
 def test_activations_are_between_layers():

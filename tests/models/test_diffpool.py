@@ -29,7 +29,7 @@ def dense_stack(stack, nodes, matrix):
     means = matrix / matrix.sum(-1, keepdim=True).clamp(min=1)
     for conv, norm in zip(stack.convs, stack.norms, strict=True):
         neighbors, root = (conv.neighbors, conv.root) if hasattr(conv, "root") else (conv.lin_rel, conv.lin_root)
-        hidden = neighbors(means @ hidden) + root(hidden)
+        hidden = means @ hidden @ neighbors.weight.mT + hidden @ root.weight.mT
         hidden = norm(hidden.flatten(0, 1)).view_as(hidden).relu()
         outputs.append(hidden)
     return stack.output(torch.cat(outputs, -1))

@@ -88,7 +88,7 @@ def config(old, new):
             config(b"dim = 2", b"dim = 4"),
             r"does not fit the model: stem.weight has the shape \(2, 3\) there and \(4, 3\)",
         ),
-        (config(b"dim = 2", b"dim = 0"), r"\[model\] in_features=3, dim=0"),
+        (config(b"dim = 2", b"dim = 0"), r"\[model\] dim=0 must be at least 1"),
         (config(b"dim = 2", b"dim = 'x'"), "dim='x' must be a whole number"),
         (config(b"dim = 2", b"dmi = 2"), r"has no option 'dmi'; did you mean 'dim'\?"),
         (config(b"dim = 2\n", b""), r"\[model\] .*dim"),

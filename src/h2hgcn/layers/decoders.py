@@ -13,6 +13,7 @@ from h2hgcn.graph.adjacency import holds_integers
 from h2hgcn.kernels.convolution import exp_origin
 from h2hgcn.kernels.distances import pairwise_distance
 from h2hgcn.layers.h2h_conv import check_width
+from h2hgcn.layers.spaces import check_sizes
 
 
 class FermiDiracDecoder(nn.Module):
@@ -21,8 +22,8 @@ class FermiDiracDecoder(nn.Module):
     Args:
         r: The squared distance at which a link is as likely as not.
         t: The temperature, positive: how sharply the probability falls off there.
-        learnable: Whether ``r`` and ``t`` are learned; ``t`` is learned as its logarithm and stays positive. Beyond
-            ``numerics.MAX_LOG_TEMPERATURE`` it stays at the bound, with gradient 0.
+        learnable: Whether ``r`` and ``log t`` are learned. Beyond ``numerics.MAX_LOG_TEMPERATURE``, ``log t`` stays at
+            the bound, with gradient 0.
         squared_distance: Of two sets of rows; that of another space makes this the decoder of that space.
     """
 
@@ -69,9 +70,8 @@ class FermiDiracDecoder(nn.Module):
 
     def logits(self, square: Tensor, distance_scale: Tensor | float = 1.0) -> Tensor:
         """Logits of links at these squared distances."""
-        if isinstance(distance_scale, Tensor) or distance_scale != 1:
-            square = square * distance_scale**2
-        return (self.radius - square) / self.t
+        scaled = square if _is_one(distance_scale) else square * distance_scale**2
+        return (self.radius - scaled) / self.t
 
     def probability(self, source: Tensor, target: Tensor, *, distance_scale: Tensor | float = 1.0) -> Tensor:
         """Probabilities of links."""
@@ -81,12 +81,16 @@ class FermiDiracDecoder(nn.Module):
         return f"r={self.r.item():g}, t={self.t.item():g}, learnable={self.learnable}"
 
 
+def _is_one(scale: Tensor | float) -> bool:
+    return not isinstance(scale, Tensor) and scale == 1
+
+
 class CentroidDistance(nn.Module):
     """Distances of points to ``num_centroids`` learned points (Liu et al. 2019; Dai et al. 2021, section 4.4).
 
     For nodes the result is ``(n, num_centroids)``; with ``batch``, the graph of each node, it is the mean over each
     graph's nodes, ``(graphs, num_centroids)``. A centroid is learned as the tangent vector at the origin that leads to
-    it, so that any optimizer serves.
+    it, so that any optimizer can train it.
     """
 
     def __init__(
@@ -98,10 +102,7 @@ class CentroidDistance(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if dim < 1:
-            raise ValueError(f"dim={dim}: a hyperbolic space has at least one dimension")
-        if num_centroids < 1:
-            raise ValueError(f"num_centroids={num_centroids}; there must be at least one")
+        check_sizes(dim=dim, num_centroids=num_centroids)
         self.dim = dim
         self.num_centroids = num_centroids
         self.tangents = nn.Parameter(torch.empty(num_centroids, dim, device=device, dtype=dtype))
@@ -127,7 +128,7 @@ class CentroidDistance(nn.Module):
         """``distance_scale`` is the encoder's, if its curvature is not -1."""
         check_width(points, self.dim)
         distances = pairwise_distance(points, self.centroids.to(points.dtype))
-        if isinstance(distance_scale, Tensor) or distance_scale != 1:
+        if not _is_one(distance_scale):
             distances = distances * distance_scale
         return distances if batch is None else _mean_over_graphs(distances, batch, num_graphs)
 
@@ -144,26 +145,17 @@ def _mean_over_graphs(distances: Tensor, batch: Tensor, num_graphs: int | None) 
             "pass one integer for each, the graph it belongs to"
         )
     batch = batch.long()
-    if not torch.compiler.is_compiling():  # compiled code cannot branch on values
-        num_graphs = _checked_num_graphs(batch, num_graphs)
+    # compiled code cannot branch on values, and another device than the CPU would have to be waited for
+    if not torch.compiler.is_compiling() and (batch.is_cpu or num_graphs is None):
+        lowest, highest = (int(bound) for bound in batch.aminmax()) if len(batch) else (0, -1)
+        if lowest < 0:
+            raise ValueError(f"batch names graph {lowest}; graphs are counted from 0")
+        num_graphs = highest + 1 if num_graphs is None else num_graphs
+        if highest >= num_graphs:
+            raise ValueError(
+                f"batch names graph {highest}, but there are {num_graphs} graphs; fix num_graphs or the batch"
+            )
     return global_mean_pool(distances, batch, num_graphs)
-
-
-def _checked_num_graphs(batch: Tensor, num_graphs: int | None) -> int:
-    """The number of graphs, as it is given or as ``batch`` has it, once all of ``batch`` is known to fit.
-
-    Another device than the CPU would be waited for: what it is given is taken as it is.
-    """
-    if num_graphs is not None and not batch.is_cpu:
-        return num_graphs
-    lowest, highest = (int(bound) for bound in batch.aminmax()) if len(batch) else (0, -1)
-    if lowest < 0:
-        raise ValueError(f"batch names graph {lowest}; graphs are counted from 0")
-    if num_graphs is None:
-        return highest + 1
-    if highest >= num_graphs:
-        raise ValueError(f"batch names graph {highest}, but there are {num_graphs} graphs; fix num_graphs or the batch")
-    return num_graphs
 
 
 class EuclideanCentroids(nn.Module):
@@ -183,7 +175,3 @@ class EuclideanCentroids(nn.Module):
     def forward(self, points: Tensor, batch: Tensor | None = None, num_graphs: int | None = None) -> Tensor:
         distances = torch.cdist(points, self.centroids)
         return distances if batch is None else global_mean_pool(distances, batch, num_graphs)
-
-    def extra_repr(self) -> str:
-        num_centroids, dim = self.centroids.shape
-        return f"{dim}, num_centroids={num_centroids}"

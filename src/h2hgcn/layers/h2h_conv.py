@@ -20,63 +20,13 @@ from h2hgcn.geometry.numerics import ACTIVATION_TOLERANCE, full_precision, layer
 from h2hgcn.graph.adjacency import adjacency_of, check_neighbor_weights
 from h2hgcn.kernels import convolution as kernels
 from h2hgcn.kernels import is_transformed, use_kernel
-from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
+from h2hgcn.kernels.csr import SparseMatrix
 
 ActivationFunction = Callable[[Tensor], Tensor]
 
 
-class _Stiefel(geoopt.EuclideanStiefel):  # type: ignore[misc]
-    """geoopt's Stiefel manifold with the projection and retraction of ``geometry.stiefel``, which work in float64."""
-
-    def proju(self, x: Tensor, u: Tensor) -> Tensor:
-        return stiefel.project_tangent(x, u)
-
-    egrad2rgrad = proju
-
-    def retr(self, x: Tensor, u: Tensor) -> Tensor:
-        return stiefel.retract(x, u)
-
-    def projx(self, x: Tensor) -> Tensor:
-        return stiefel.orthonormal_factor(x.to(torch.float64)).to(x.dtype)
-
-
-def stiefel_parameter(rows: int, columns: int, **factory: Any) -> geoopt.ManifoldParameter:
-    """A matrix with orthonormal columns, drawn at random."""
-    return geoopt.ManifoldParameter(stiefel.random_orthonormal(rows, columns, **factory), manifold=_Stiefel())
-
-
-class LorentzLinear(nn.Module):
-    """``y = [x₀, W x₁..ₙ]`` with orthonormal columns of ``W (out_dim, in_dim)`` (Dai et al. 2021, Eq. 10-11).
-
-    An isometry from points ``(..., in_dim + 1)`` to points ``(..., out_dim + 1)``, which keeps the time of every
-    point. Columns can be orthonormal only if ``out_dim ≥ in_dim``.
-    """
-
-    def __init__(
-        self, in_dim: int, out_dim: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
-    ) -> None:
-        super().__init__()
-        check_dimensions(in_dim, out_dim)
-        self.in_dim = in_dim
-        self.out_dim = out_dim
-        self.weight = stiefel_parameter(out_dim, in_dim, device=device, dtype=dtype)
-
-    def reset_parameters(self) -> None:
-        """Draws ``W`` again, uniformly over the Stiefel manifold."""
-        like: dict[str, Any] = {"device": self.weight.device, "dtype": self.weight.dtype}
-        with torch.no_grad():
-            self.weight.copy_(stiefel.random_orthonormal(self.out_dim, self.in_dim, **like))
-
-    def forward(self, points: Tensor) -> Tensor:
-        check_width(points, self.in_dim)
-        return rotate(points, self.weight)
-
-    def extra_repr(self) -> str:
-        return f"{self.in_dim}, {self.out_dim}"
-
-
 def rotate(points: Tensor, weight: Tensor) -> Tensor:
-    """``[x₀, W x₁..ₙ]`` (Dai et al. 2021, Eq. 10-11) of points ``(..., in + 1)`` and ``weight (out, in)``."""
+    """Eq. 10-11: ``[x₀, W x₁..ₙ]`` of points ``(..., in_dim + 1)`` and orthonormal ``W (out_dim, in_dim)``."""
     with full_precision(points):
         space = points[..., 1:] @ weight.to(points.dtype).mT
     rotated = torch.cat([points[..., :1], space], dim=-1)
@@ -85,7 +35,7 @@ def rotate(points: Tensor, weight: Tensor) -> Tensor:
 
 
 def midpoint(points: Tensor, matrix: SparseMatrix) -> Tensor:
-    """The Einstein midpoint (Dai et al. 2021, Eq. 12) of every node's neighborhood, a row of ``matrix``.
+    """Eq. 12: the Einstein midpoint of every node's neighborhood, a row of ``matrix``.
 
     The Lorentz factor of a Klein point is its time, and the factor times the point is its space: the midpoint is the
     weighted sum of points, brought back to the hyperboloid, ``(T, S) / sqrt(T² - |S|²)``.
@@ -96,10 +46,8 @@ def midpoint(points: Tensor, matrix: SparseMatrix) -> Tensor:
 
 @dataclass(frozen=True)
 class BallActivation:
-    """An activation in the Poincaré ball (Dai et al. 2021, Eq. 13), with ``|act(b)| ≤ |b|`` in each coordinate, hence
-    from the ball into the ball.
-
-    ``slope`` is set for a leaky ReLU, which commutes with scaling: the slope below 0.
+    """Eq. 13: an activation in the Poincaré ball, with ``|act(b)| ≤ |b|`` in each coordinate, hence from the ball into
+    the ball. ``slope`` is set for a leaky ReLU, which commutes with scaling: the slope below 0.
     """
 
     name: str
@@ -119,10 +67,47 @@ class BallActivation:
 
 
 def convolution(points: Tensor, weight: Tensor, matrix: SparseMatrix, activation: BallActivation) -> Tensor:
-    """The layer as the paper writes it (Dai et al. 2021, Eq. 11-13)."""
+    """The layer as the paper writes it, Eq. 11-13."""
     rotated = rotate(points, weight)
     middle = midpoint(rotated, matrix)
     return activation(middle)
+
+
+class LorentzLinear(nn.Module):
+    """``y = [x₀, W x₁..ₙ]`` with orthonormal columns of ``W (out_dim, in_dim)`` (Dai et al. 2021, Eq. 10-11).
+
+    An isometry from points ``(..., in_dim + 1)`` to points ``(..., out_dim + 1)``, which keeps the time of every
+    point. Columns can be orthonormal only if ``out_dim ≥ in_dim``.
+    """
+
+    def __init__(
+        self, in_dim: int, out_dim: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
+        super().__init__()
+        if in_dim < 1:
+            raise ValueError(f"in_dim={in_dim}: a hyperbolic space has at least one dimension")
+        if out_dim < in_dim:
+            raise ValueError(
+                f"out_dim={out_dim} is below in_dim={in_dim}, but orthonormal columns need out_dim ≥ in_dim; reduce "
+                "the dimension before the exponential map, as the Euclidean stem of H2HGCN does"
+            )
+        self.in_dim = in_dim
+        self.out_dim = out_dim
+        self.weight = stiefel_parameter(out_dim, in_dim, device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draws ``W`` again, uniformly over the Stiefel manifold."""
+        weight = self.weight
+        drawn = stiefel.random_orthonormal(self.out_dim, self.in_dim, device=weight.device, dtype=weight.dtype)
+        with torch.no_grad():
+            weight.copy_(drawn)
+
+    def forward(self, points: Tensor) -> Tensor:
+        check_width(points, self.in_dim)
+        return rotate(points, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"{self.in_dim}, {self.out_dim}"
 
 
 class H2HConv(nn.Module):
@@ -213,64 +198,6 @@ def _largest_time(points: Tensor) -> float:
     return float(largest)
 
 
-WEIGHTS = ("stiefel", "fixed", "free")
-AGGREGATIONS = ("midpoint", "tangent")
-
-
-class VariedConv(H2HConv):
-    """``H2HConv`` with other weights, or another mean of neighbors.
-
-    Args:
-        weights: ``"stiefel"``, as in the paper; ``"fixed"``, an orthonormal matrix that stays as it was drawn; or
-            ``"free"``, any matrix, which starts orthonormal: time follows from space, and the map is no isometry.
-        aggregation: ``"midpoint"``, as in the paper, or ``"tangent"``: the mean in the tangent space at the origin,
-            as HGCN takes it by default.
-    """
-
-    def __init__(self, *args: Any, weights: str = "stiefel", aggregation: str = "midpoint", **options: Any) -> None:
-        super().__init__(*args, **options)
-        check_variant(weights, aggregation)
-        self.weights = weights
-        self.aggregation = aggregation
-        weight = self.linear.weight.detach()
-        if weights == "fixed":
-            self.linear.weight.requires_grad_(False)
-        elif weights == "free":
-            self.linear.weight = nn.Parameter(weight.as_subclass(Tensor).clone())
-
-    def convolve(self, points: Tensor, matrix: SparseMatrix) -> Tensor:
-        if self.weights != "free" and self.aggregation == "midpoint":
-            return super().convolve(points, matrix)
-        rotated = self.linear(points)
-        if self.weights == "free":
-            rotated = lorentz.project(rotated)
-        if self.aggregation == "midpoint":
-            return self.activation(midpoint(rotated, matrix))
-        vectors = sparse_matmul(matrix, lorentz.log_origin(rotated))
-        return self.activation(kernels.exp_origin(vectors, layer_radius(points.dtype)))
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, weights={self.weights!r}, aggregation={self.aggregation!r}"
-
-
-def check_variant(weights: str, aggregation: str) -> None:
-    if weights not in WEIGHTS:
-        raise ValueError(f"weights={weights!r} is not known; use one of {WEIGHTS}")
-    if aggregation not in AGGREGATIONS:
-        raise ValueError(f"aggregation={aggregation!r} is not known; use one of {AGGREGATIONS}")
-
-
-def check_dimensions(in_dim: int, out_dim: int) -> None:
-    """Raises unless an orthonormal map from ``in_dim`` to ``out_dim`` exists."""
-    if in_dim < 1:
-        raise ValueError(f"in_dim={in_dim}: a hyperbolic space has at least one dimension")
-    if out_dim < in_dim:
-        raise ValueError(
-            f"out_dim={out_dim} is below in_dim={in_dim}, but orthonormal columns need out_dim ≥ in_dim; reduce the "
-            "dimension before the exponential map, as the Euclidean stem of H2HGCN does"
-        )
-
-
 def check_width(points: Tensor, dim: int) -> None:
     """Raises unless the last axis holds ``[time, space...]`` of ``dim`` dimensions."""
     if not isinstance(points, Tensor):
@@ -284,89 +211,91 @@ def check_width(points: Tensor, dim: int) -> None:
         raise ValueError(f"points are {points.dtype}; hyperbolic geometry needs float32 or float64")
 
 
-_KEEP_THE_BALL: dict[str, ActivationFunction] = {
-    "elu": F.elu,
-    "softsign": F.softsign,
-    "tanh": torch.tanh,
-}
-_POSITIVELY_HOMOGENEOUS = ("identity", "leaky_relu", "relu")
-_SELF_GATED = ("gelu", "hardswish", "mish", "silu", "swish")
+class _Stiefel(geoopt.EuclideanStiefel):  # type: ignore[misc]
+    """geoopt's Stiefel manifold with the projection and retraction of ``geometry.stiefel``, which work in float64."""
 
-# How many points of [-1, 1] a function of the user's own is tried at: a multiple of 3, and odd, so that 0 is among
-# them.
+    def proju(self, x: Tensor, u: Tensor) -> Tensor:
+        return stiefel.project_tangent(x, u)
+
+    egrad2rgrad = proju
+
+    def retr(self, x: Tensor, u: Tensor) -> Tensor:
+        return stiefel.retract(x, u)
+
+    def projx(self, x: Tensor) -> Tensor:
+        return stiefel.orthonormal_factor(x.to(torch.float64)).to(x.dtype)
+
+
+def stiefel_parameter(rows: int, columns: int, **factory: Any) -> geoopt.ManifoldParameter:
+    """A matrix with orthonormal columns, drawn at random."""
+    return geoopt.ManifoldParameter(stiefel.random_orthonormal(rows, columns, **factory), manifold=_Stiefel())
+
+
+_KEEP_THE_BALL: dict[str, ActivationFunction] = {"elu": F.elu, "softsign": F.softsign, "tanh": torch.tanh}
+_SLOPES = {"identity": 1.0, "leaky_relu": 0.01, "relu": 0.0}
+_SELF_GATED = ("gelu", "hardswish", "mish", "silu", "swish")
+_ADVICE = f"these keep it well: {', '.join(sorted((*_SLOPES, *_KEEP_THE_BALL)))}"
+
+# How many points of [-1, 1] a user-defined function is tried at: a multiple of 3, and odd, so that 0 is among them.
 _PROBES = 2001
 
 
 def resolve_activation(activation: str | ActivationFunction | None, negative_slope: float = 0.01) -> BallActivation:
     """The activation of that name, or a function checked to keep the ball. None is the identity."""
-    if isinstance(activation, nn.LeakyReLU):
-        negative_slope = activation.negative_slope
-    name = activation if isinstance(activation, str) else _known_name(activation)
-    if name is None:
-        if not callable(activation):
-            raise ValueError(f"activation is a {type(activation).__name__}; pass a name or a function; {_advice()}")
-        return BallActivation(_name(activation), _checked(_name(activation), activation))
+    if not isinstance(activation, str | None) and not callable(activation):
+        raise ValueError(f"activation is a {type(activation).__name__}; pass a name or a function; {_ADVICE}")
+    name = _name(activation)
+    if not isinstance(activation, str | None) and not _is_pytorchs(activation, name):
+        return BallActivation(name, _checked(name, activation))
     if name in _SELF_GATED:
         raise ValueError(
             f"activation {name!r} is self-gated: inside the unit ball it halves every coordinate, and points collapse "
-            f"to the origin layer by layer; {_advice()}"
+            f"to the origin layer by layer; {_ADVICE}"
         )
-    if name in _POSITIVELY_HOMOGENEOUS:
-        return _homogeneous(name, negative_slope)
+    if name in _SLOPES:
+        given = getattr(activation, "negative_slope", negative_slope)
+        slope = float(given) if name == "leaky_relu" else _SLOPES[name]
+        if not -1 <= slope <= 1:
+            raise ValueError(f"negative_slope={slope:g} leaves the Poincaré ball; take one between -1 and 1")
+        return BallActivation(name, partial(F.leaky_relu, negative_slope=slope), slope)
     if name in _KEEP_THE_BALL:
         return BallActivation(name, _KEEP_THE_BALL[name])
     if name == "selu":
-        raise ValueError(f"activation 'selu' leaves the Poincaré ball (it expands by 5 % and more); {_advice()}")
-    raise ValueError(f"activation {name!r} is not known to keep the Poincaré ball; {_advice()}")
+        raise ValueError(f"activation 'selu' leaves the Poincaré ball (it expands by 5 % and more); {_ADVICE}")
+    raise ValueError(f"activation {name!r} is not known to keep the Poincaré ball; {_ADVICE}")
 
 
-def _known_name(activation: object) -> str | None:
-    """The name of a function or module of PyTorch's that has a special case here."""
-    if activation is None or isinstance(activation, nn.Identity):
-        return "identity"
-    if activation in (F.relu, torch.relu) or isinstance(activation, nn.ReLU):
-        return "relu"
-    if activation is F.leaky_relu or isinstance(activation, nn.LeakyReLU):
-        return "leaky_relu"
-    if activation in (F.gelu, F.silu, F.mish, F.hardswish):
-        return _name(activation)
-    if isinstance(activation, nn.GELU | nn.SiLU | nn.Mish | nn.Hardswish):
-        return type(activation).__name__.lower()
-    return None
+def _name(activation: Any) -> str:
+    if isinstance(activation, str | None):
+        return activation or "identity"
+    name = str(getattr(activation, "__name__", type(activation).__name__)).lower()
+    return "leaky_relu" if name == "leakyrelu" else name
 
 
-def _homogeneous(name: str, negative_slope: float) -> BallActivation:
-    slope = {"identity": 1.0, "relu": 0.0, "leaky_relu": float(negative_slope)}[name]
-    if not -1 <= slope <= 1:
-        raise ValueError(f"negative_slope={slope:g} leaves the Poincaré ball; take one between -1 and 1")
-    return BallActivation(name, partial(F.leaky_relu, negative_slope=slope), slope)
-
-
-def _name(function: object) -> str:
-    return str(getattr(function, "__name__", type(function).__name__)).lower()
+def _is_pytorchs(activation: Any, name: str) -> bool:
+    """Whether this is PyTorch's own function or module of a name that has a special case here."""
+    is_module = type(activation).__module__.startswith("torch.nn.modules.")
+    functions = (getattr(F, name, None), getattr(torch, name, None))
+    return name in (*_SLOPES, *_SELF_GATED) and (is_module or activation in functions)
 
 
 def _checked(name: str, function: ActivationFunction) -> ActivationFunction:
+    """A function that was seen to act on single coordinates and to keep the ball."""
     if isinstance(function, nn.Module) and next(function.parameters(), None) is not None:
         raise ValueError(
             f"activation {name!r} has learnable parameters, so it cannot be known to stay in the Poincaré ball; "
-            f"{_advice()}"
+            f"{_ADVICE}"
         )
     probe = torch.linspace(-1, 1, _PROBES, dtype=torch.float64)
     with torch.no_grad():
         value = function(probe)
         as_rows = function(probe.reshape(-1, 3))
     if value.shape != probe.shape or not torch.equal(as_rows, value.reshape(-1, 3)):
-        raise ValueError(f"activation {name!r} mixes coordinates; it must act on each of them alone; {_advice()}")
+        raise ValueError(f"activation {name!r} mixes coordinates; it must act on each of them alone; {_ADVICE}")
     leaves = ~(value.abs() <= probe.abs() * (1 + ACTIVATION_TOLERANCE))
     if bool(leaves.any()):
-        worst, image = probe[leaves][0].item(), value[leaves][0].item()
         raise ValueError(
-            f"activation {name!r} leaves the Poincaré ball: it takes {worst:g} to {image:g}, "
-            f"and |act(b)| ≤ |b| must hold; {_advice()}"
+            f"activation {name!r} leaves the Poincaré ball: it takes {probe[leaves][0].item():g} to "
+            f"{value[leaves][0].item():g}, and |act(b)| ≤ |b| must hold; {_ADVICE}"
         )
     return function
-
-
-def _advice() -> str:
-    return f"these keep it well: {', '.join(sorted((*_POSITIVELY_HOMOGENEOUS, *_KEEP_THE_BALL)))}"

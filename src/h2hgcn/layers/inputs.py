@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.features import SparseFeatures, is_sparse, prepare_features
+from h2hgcn.graph.features import SparseFeatures, check_features, is_sparse, prepare_features
 from h2hgcn.layers.spaces import check_shares, check_sizes
 
 
@@ -17,40 +17,20 @@ class FeatureLinear(nn.Linear):
     """``nn.Linear`` for features ``(n, in_features)`` that may be a sparse matrix of torch or SciPy."""
 
     def forward(self, x: Any) -> Tensor:
-        shape = tuple(x.shape)
-        if not shape or shape[-1] != self.in_features:
-            raise ValueError(
-                f"x has shape {shape}, but the encoder was made for {self.in_features} features; pass one row of "
-                f"{self.in_features} numbers for each node, or make an encoder with in_features={shape[-1]}"
-            )
+        check_features(x, self.in_features)
         return feature_product(x, self.weight, self.bias)
 
 
 def feature_product(x: Any, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``F.linear`` for features ``(n, in_features)`` that may be a sparse matrix of torch or SciPy.
-
-    Autocast may lower the precision of the product, but not of what follows from it: the result has the weight's dtype.
-    """
+    """``F.linear`` for features that may be sparse. The result has the weight's dtype, also under autocast."""
     if is_sparse(x):
         return prepare_features(x).to(weight.dtype).linear(weight, bias)
     return F.linear(x.to(weight.dtype), weight, bias).to(weight.dtype)
 
 
 def feature_dropout(x: Any, p: float, training: bool) -> Tensor | SparseFeatures:
-    """Dropout of features, of whose zeros a sparse matrix has none to drop."""
+    """Dropout of features that may be sparse."""
     return prepare_features(x).dropout(p, training) if is_sparse(x) else F.dropout(x, p, training)
-
-
-def dense_features(x: Any) -> Tensor:
-    """Features as a dense tensor, for layers that take nothing else."""
-    return prepare_features(x).to_dense() if is_sparse(x) else x
-
-
-# Each coordinate starts within this distance of 0 (Nickel and Kiela 2017, section 3.1).
-_START = 1e-3
-
-# Near the origin, but with points far enough apart for their first gradients to differ.
-_TANGENT_START = 0.1
 
 
 class NodeVectors(nn.Module):
@@ -63,19 +43,11 @@ class NodeVectors(nn.Module):
     ``sparse_gradients`` is set during sampled training: the gradient then has rows for the nodes of a batch only.
     """
 
-    def __init__(
-        self,
-        num_nodes: int | None,
-        dim: int,
-        dropout: float = 0.0,
-        *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
+    def __init__(self, num_nodes: int | None, dim: int, dropout: float = 0.0, **factory: Any) -> None:
         super().__init__()
         check_sizes(dim=dim)
         check_shares(vector_dropout=dropout)
-        self.weight = nn.Parameter(torch.empty(check_num_nodes(num_nodes), dim, device=device, dtype=dtype))
+        self.weight = nn.Parameter(torch.empty(check_num_nodes(num_nodes), dim, **factory))
         self.dropout = dropout
         self.sparse_gradients = False
         self.reset_parameters()
@@ -118,52 +90,39 @@ def _spread(vectors: Tensor, known: Tensor, adjacency: Adjacency) -> Tensor:
         known = known | (counts > 0).squeeze(1)
 
 
-class VectorStem(nn.Module):
-    """``W x_i + b + v_i``: a linear map of a node's features plus its learned vector, the input of the first layer.
+class InputStem(nn.Module):
+    """What enters the first layer: the features, or with node vectors ``W x_i + b + v_i``, ``width`` numbers a node.
 
-    Args:
-        in_features, dim: Number of features, and width of the result.
-        num_nodes, vector_dropout: See ``NodeVectors``.
-        feature_dropout: Dropout of the features.
-        use_features: Whether features are used; otherwise the vectors are the only input.
+    For the arguments see ``GraphEncoder``.
     """
 
     def __init__(
         self,
         in_features: int,
         dim: int,
-        num_nodes: int | None,
-        vector_dropout: float = 0.0,
-        feature_dropout: float = 0.0,
-        use_features: bool = True,
         *,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        feature_dropout: float = 0.0,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        use_features: bool = True,
+        num_nodes: int | None = None,
+        **factory: Any,
     ) -> None:
         super().__init__()
         check_shares(feature_dropout=feature_dropout)
-        self.linear = FeatureLinear(in_features, dim, device=device, dtype=dtype) if use_features else None
-        self.vectors = NodeVectors(num_nodes, dim, vector_dropout, device=device, dtype=dtype)
+        check_inputs(node_vectors, use_features)
+        self.width = dim if node_vectors else in_features
         self.feature_dropout = feature_dropout
+        self.linear = FeatureLinear(in_features, dim, **factory) if node_vectors and use_features else None
+        self.vectors = NodeVectors(num_nodes, dim, vector_dropout, **factory) if node_vectors else None
 
-    def reset_parameters(self) -> None:
-        if self.linear is not None:
-            self.linear.reset_parameters()
-        self.vectors.reset_parameters()
-
-    def forward(self, x: Any, adjacency: Adjacency, nodes: Tensor | None = None) -> Tensor:
-        vectors: Tensor = self.vectors(nodes, adjacency)
+    def forward(self, x: Any, adjacency: Adjacency, nodes: Tensor | None = None) -> Any:
+        if self.vectors is None:
+            return feature_dropout(x, self.feature_dropout, self.training)
+        vectors = self.vectors(nodes, adjacency)
         if self.linear is None:
             return vectors
         return self.linear(feature_dropout(x, self.feature_dropout, self.training)) + vectors
-
-
-def vector_stem(node_vectors: bool, *arguments: Any, **placement: Any) -> VectorStem | None:
-    """The ``VectorStem`` of an encoder, made with these arguments; None if it has no node vectors."""
-    if node_vectors:
-        return VectorStem(*arguments, **placement)
-    check_inputs(node_vectors, use_features=arguments[-1])
-    return None
 
 
 def check_inputs(node_vectors: bool, use_features: bool) -> None:
@@ -188,12 +147,12 @@ class NodePoints(nn.Module):
     def __init__(self, num_nodes: int, dim: int) -> None:
         super().__init__()
         check_sizes(dim=dim)
-        check_num_nodes(num_nodes)
-        self.weight = geoopt.ManifoldParameter(torch.empty(num_nodes, dim), manifold=geoopt.PoincareBall())
+        weight = torch.empty(check_num_nodes(num_nodes), dim)
+        self.weight = geoopt.ManifoldParameter(weight, manifold=geoopt.PoincareBall())
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        nn.init.uniform_(self.weight, -_START, _START)
+        nn.init.uniform_(self.weight, -1e-3, 1e-3)  # Nickel and Kiela 2017, section 3.1
 
     def forward(self) -> Tensor:
         return self.weight.clone()  # an optimizer step must not change the result
@@ -209,11 +168,9 @@ class NodeTangents(NodeVectors):
     Unlike ``NodePoints``, they need no Riemannian optimizer and may lie at any radius.
     """
 
-    def __init__(self, num_nodes: int, dim: int) -> None:
-        super().__init__(num_nodes, dim)
-
     def reset_parameters(self) -> None:
-        nn.init.normal_(self.weight, std=_TANGENT_START)
+        # near the origin, but far enough apart for their first gradients to differ
+        nn.init.normal_(self.weight, std=0.1)
 
     def forward(self, nodes: Tensor | slice | None = None, adjacency: Adjacency | None = None) -> Tensor:
         return lorentz.exp_origin(super().forward(nodes, adjacency))
@@ -223,12 +180,3 @@ def check_num_nodes(num_nodes: Any) -> int:
     if not isinstance(num_nodes, int) or num_nodes < 1:
         raise ValueError(f"num_nodes={num_nodes}: pass the number of nodes of the graph; each gets a vector")
     return num_nodes
-
-
-def check_rows(x: Any, num_nodes: int) -> None:
-    """Raises unless there is one row of features for each node that has a vector."""
-    if x is not None and x.shape[0] != num_nodes:
-        raise ValueError(
-            f"x has {x.shape[0]} rows, but the encoder has a learned vector for each of {num_nodes} nodes and no "
-            "others; pass the graph that it was made for"
-        )

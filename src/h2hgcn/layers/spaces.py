@@ -1,11 +1,11 @@
-"""The spaces that encoders map to, and points seen from the origin."""
+"""The spaces that encoders map to, points seen from the origin, and checks of arguments."""
 
 import math
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn import global_mean_pool
 
 from h2hgcn.geometry import lorentz, poincare
@@ -13,19 +13,22 @@ from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.kernels.convolution import exp_origin
 
 Space = Literal["lorentz", "ball", "euclidean"]
-
-
-def check_space(space: str) -> Space:
-    """The argument itself, if it is the name of a space."""
-    for known in get_args(Space):
-        if space == known:
-            return known
-    raise ValueError(f"the space {space!r} is not known; an encoder's `space` is one of {get_args(Space)}")
+HYPERBOLIC: tuple[Space, ...] = ("lorentz", "ball")
 
 
 def squared_distance(space: Space) -> Callable[[Tensor, Tensor], Tensor]:
     """The squared distance of two sets of points of a space."""
-    return {"lorentz": lorentz.squared_distance, "ball": _ball, "euclidean": _euclidean}[space]
+    if space == "euclidean":
+        return _squared_euclidean
+    return lorentz.squared_distance if space == "lorentz" else _squared_in_ball
+
+
+def _squared_euclidean(x: Tensor, y: Tensor) -> Tensor:
+    return (x - y).square().sum(-1)
+
+
+def _squared_in_ball(x: Tensor, y: Tensor) -> Tensor:
+    return lorentz.squared_distance(poincare.to_lorentz(x), poincare.to_lorentz(y))
 
 
 def as_lorentz(points: Tensor, space: Space) -> Tensor:
@@ -35,61 +38,49 @@ def as_lorentz(points: Tensor, space: Space) -> Tensor:
     return points if space == "lorentz" else poincare.to_lorentz(points)
 
 
+def in_coordinates(points: Tensor, space: Space) -> Tensor:
+    """Points of the hyperboloid in the coordinates of a hyperbolic space."""
+    return poincare.from_lorentz(points) if space == "ball" else points
+
+
+def points_of(tangent: Tensor, space: Space) -> Tensor:
+    """The points of a hyperbolic space. Vectors longer than ``layer_radius`` are shortened to it."""
+    return in_coordinates(exp_origin(tangent, layer_radius(tangent.dtype)), space)
+
+
+def unit_length(space: Space) -> float:
+    """The length of a unit vector at the origin: the metric of the Poincaré ball is 4 times the Euclidean one there."""
+    return 2.0 if space == "ball" else 1.0
+
+
 def mean_points(points: Tensor, group: Tensor, num_groups: int, space: Space) -> Tensor:
-    """The mean of each group of points: the Einstein midpoint in hyperbolic space, which is the sum on the hyperboloid
-    scaled back to it.
+    """The mean of each group of points: in hyperbolic space the Einstein midpoint, the sum on the hyperboloid scaled
+    back to it.
     """
     if space == "euclidean":
         return global_mean_pool(points, group, num_groups)
     sums = global_mean_pool(as_lorentz(points, space).double(), group, num_groups)
     time = sums[:, :1] + (sums[:, :1] == 0)  # a graph without nodes is at the origin
-    sums = torch.cat([time, sums[:, 1:]], dim=1)
-    norm = (sums[:, :1].square() - sums[:, 1:].square().sum(1, keepdim=True)).clamp_min(1).sqrt()
-    means = lorentz.project((sums / norm).to(points.dtype))
-    return means if space == "lorentz" else poincare.from_lorentz(means)
+    norm = (time.square() - sums[:, 1:].square().sum(1, keepdim=True)).clamp_min(1).sqrt()
+    means = torch.cat([time, sums[:, 1:]], dim=1) / norm
+    return in_coordinates(lorentz.project(means.to(points.dtype)), space)
 
 
-def _ball(x: Tensor, y: Tensor) -> Tensor:
-    return lorentz.squared_distance(poincare.to_lorentz(x), poincare.to_lorentz(y))
+Choice = TypeVar("Choice", bound=str)
 
 
-def _euclidean(x: Tensor, y: Tensor) -> Tensor:
-    return (x - y).square().sum(-1)
+def check_choice(name: str, value: str, known: tuple[Choice, ...]) -> Choice:
+    """The argument itself, if it is one of the known ones."""
+    for choice in known:
+        if value == choice:
+            return choice
+    raise ValueError(f"{name}={value!r} is not known; use {' or '.join(map(repr, known))}")
 
 
-class Curvature(nn.Module):
-    """``c > 0`` of a space of curvature ``-c``, kept as its logarithm. All geometry is at curvature -1: vectors that
-    enter are multiplied with ``root``, and distances that leave are divided by it.
-    """
-
-    def __init__(self, curvature: float = 1.0, learnable: bool = False) -> None:
-        super().__init__()
-        if not (math.isfinite(curvature) and curvature > 0):
-            raise ValueError(f"curvature={curvature}: give c > 0 for a space of curvature -c")
-        self.log = nn.Parameter(torch.tensor(math.log(curvature)), requires_grad=learnable)
-
-    @property
-    def root(self) -> Tensor:
-        """``sqrt(c)``."""
-        return (0.5 * self.log).exp()
-
-    def extra_repr(self) -> str:
-        return f"{-self.log.exp().item():g}"
-
-
-def unit_length(manifold: Space) -> float:
-    """The length of a unit vector at the origin: the metric of the Poincaré ball is 4 times the Euclidean one there."""
-    return 2.0 if manifold == "ball" else 1.0
-
-
-def points_of(tangent: Tensor, manifold: Space) -> Tensor:
-    """The points of a hyperbolic space. Vectors longer than ``layer_radius`` are shortened to it."""
-    return in_coordinates(exp_origin(tangent, layer_radius(tangent.dtype)), manifold)
-
-
-def in_coordinates(points: Tensor, manifold: Space) -> Tensor:
-    """Points of the hyperboloid in the coordinates of a hyperbolic space."""
-    return poincare.from_lorentz(points) if manifold == "ball" else points
+def check_space(space: str) -> Space:
+    """The argument itself, if it is the name of a space."""
+    known: tuple[Space, ...] = get_args(Space)
+    return check_choice("the encoder's space", space, known)
 
 
 def check_sizes(**sizes: int) -> None:
@@ -106,10 +97,8 @@ def check_shares(**shares: float) -> None:
             raise ValueError(f"{name}={share} must be 0 or more, and below 1")
 
 
-def check_manifold(manifold: str) -> Space:
-    """The argument itself, if it names a model of hyperbolic space."""
-    if manifold == "lorentz":
-        return "lorentz"
-    if manifold == "ball":
-        return "ball"
-    raise ValueError(f"manifold={manifold!r} is not known; use 'lorentz' or 'ball'")
+def log_curvature(curvature: float) -> float:
+    """``log c`` of a space of curvature ``-c``; encoders learn it in this form."""
+    if not (math.isfinite(curvature) and curvature > 0):
+        raise ValueError(f"curvature={curvature}: give c > 0 for a space of curvature -c")
+    return math.log(curvature)

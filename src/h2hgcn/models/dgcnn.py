@@ -11,7 +11,6 @@ from torch_geometric.nn import SortAggregation
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.layers.spaces import check_shares, check_sizes
 from h2hgcn.models.encoder import PoolingEncoder
 
 _CHANNELS = (16, 32)
@@ -49,39 +48,27 @@ class DGCNN(PoolingEncoder):
         k: int = 30,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers, width=width)
-        check_shares(dropout=dropout)
+        super().__init__(in_features, dim, dropout, num_layers=num_layers, width=width)
         if k < _SMALLEST_K:
             raise ValueError(f"k={k} nodes are too few for the 1-D convolutions; keep {_SMALLEST_K} or more")
-        self.in_features = in_features
-        self.dim = dim
         widths = [in_features, *[width] * (num_layers - 1), 1]
         self.linears = nn.ModuleList(FeatureLinear(*pair, bias=False) for pair in pairwise(widths))
         self.sort = SortAggregation(k)
         # a 1-D convolution over all numbers of a node, node by node, is a linear map of each node
         self.node_map = nn.Linear(sum(widths[1:]), _CHANNELS[0])
         self.conv = nn.Conv1d(*_CHANNELS, _KERNEL)
-        self.dropout = nn.Dropout(dropout)
         self.dense = nn.Linear(_CHANNELS[1] * (k // 2 - _KERNEL + 1), dim)
-
-    def reset_parameters(self) -> None:
-        """Draws all weights again."""
-        for module in (*self.linears, self.node_map, self.conv, self.dense):
-            module.reset_parameters()
 
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
         means = adjacency.matrix("uniform", self.node_map.weight.dtype)
         outputs: list[Any] = [x]
         for linear in self.linears:
             outputs.append(sparse_matmul(means, linear(outputs[-1])).tanh())
-        nodes = self._sorted(torch.cat(outputs[1:], 1), batch, num_graphs)
+        nodes = torch.cat(outputs[1:], 1)
+        if len(nodes):  # the first k nodes of each graph: (num_graphs, k, width)
+            nodes = self.sort(nodes, batch, dim_size=num_graphs).view(num_graphs, self.sort.k, -1)
+        else:
+            nodes = nodes.new_zeros(num_graphs, self.sort.k, nodes.shape[1])
         channels = F.max_pool1d(self.node_map(nodes).relu().mT, 2)
         flat = self.conv(channels).relu().flatten(1)
         return self.dense(self.dropout(flat)).relu()
-
-    def _sorted(self, nodes: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
-        """The first ``k`` nodes of each graph: ``(num_graphs, k, width)``."""
-        if not len(nodes):
-            return nodes.new_zeros(num_graphs, self.sort.k, nodes.shape[1])
-        return self.sort(nodes, batch, dim_size=num_graphs).view(num_graphs, self.sort.k, -1)

@@ -13,7 +13,6 @@ from h2hgcn.geometry.numerics import safe_sqrt
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.layers.spaces import check_shares, check_sizes
 from h2hgcn.models.encoder import PoolingEncoder
 
 
@@ -136,19 +135,13 @@ class DiffPool(PoolingEncoder):
         entropy_weight: float = 1.0,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        check_sizes(
-            in_features=in_features, dim=dim, num_layers=num_layers, num_pools=num_pools, num_clusters=num_clusters
-        )
-        check_shares(dropout=dropout)
+        sizes = {"num_layers": num_layers, "num_pools": num_pools, "num_clusters": num_clusters}
+        super().__init__(in_features, dim, dropout, **sizes)
         if not 0 < cluster_ratio <= 1:
             raise ValueError(f"cluster_ratio={cluster_ratio} must be above 0, and 1 at most")
         if not min(link_weight, entropy_weight) >= 0:
             raise ValueError(f"link_weight={link_weight}, entropy_weight={entropy_weight}: neither may be negative")
-        self.in_features = in_features
-        self.dim = dim
         self.loss_weights = (link_weight, entropy_weight)
-        self.dropout = nn.Dropout(dropout)
         clusters = [math.ceil(num_clusters * cluster_ratio**level) for level in range(num_pools)]
         make: list[Callable[[int], MeanStack]] = [
             lambda out: MeanStack(SparseMeanConv, in_features, dim, out, num_layers),
@@ -158,11 +151,6 @@ class DiffPool(PoolingEncoder):
         self.assign = nn.ModuleList(stack(count) for stack, count in zip(make, clusters, strict=False))
         self.output = nn.Linear((num_pools + 1) * dim, dim)
         self.auxiliary_loss = None
-
-    def reset_parameters(self) -> None:
-        """Draws all weights again."""
-        for module in (*self.embed, *self.assign, self.output):
-            module.reset_parameters()
 
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
         dtype = self.output.weight.dtype
@@ -179,12 +167,10 @@ class DiffPool(PoolingEncoder):
             pooling = dense_diff_pool(nodes, graph, assign(clusters, graph))
             losses.append(pooling[2:])
         readouts.append(self.embed[-1](*pooling[:2]).amax(1))
-        self.auxiliary_loss = self._loss(losses) if self.training else None
-        return self.output(self.dropout(torch.cat(readouts, 1))).relu()
-
-    def _loss(self, losses: list[tuple[Tensor, Tensor]]) -> Tensor:
         links, entropies = (torch.stack(kind).sum() for kind in zip(*losses, strict=True))
-        return self.loss_weights[0] * links + self.loss_weights[1] * entropies
+        loss = self.loss_weights[0] * links + self.loss_weights[1] * entropies
+        self.auxiliary_loss = loss if self.training else None
+        return self.output(self.dropout(torch.cat(readouts, 1))).relu()
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies are made without the loss, which belongs to a batch."""

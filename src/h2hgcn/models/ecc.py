@@ -4,15 +4,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import global_mean_pool
+from torch_geometric.nn import BatchNorm, global_mean_pool
+from torch_geometric.nn.inits import reset
 
 from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.features import is_sparse, prepare_features
 from h2hgcn.kernels.csr import sparse_matmul
-from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.layers.spaces import check_shares, check_sizes
-from h2hgcn.models.encoder import PoolingEncoder, batch_norm
+from h2hgcn.layers.inputs import FeatureLinear, feature_product
+from h2hgcn.models.encoder import PoolingEncoder
 
 
 class EdgeConditionedConv(nn.Module):
@@ -38,59 +37,40 @@ class EdgeConditionedConv(nn.Module):
         self.root = FeatureLinear(in_width, out_width, bias=False) if root_weight else None
 
     def reset_parameters(self) -> None:
-        for layer in (self.hidden, self.last, self.root):
-            if layer is not None:
-                layer.reset_parameters()
+        for layer in self.children():
+            reset(layer)
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
         """``x (n, in_width)`` to ``(n, out_width)``; ``x`` may be sparse."""
-        used = (
-            adjacency.receivers != adjacency.col
-            if self.root is not None
-            else torch.ones_like(adjacency.col, dtype=torch.bool)
-        )
-        shares = _shares(adjacency, used, self.last.weight.dtype)
-        coefficients, matrices = self._terms(adjacency.weights.to(shares.dtype), used)
+        dtype, rows = self.last.weight.dtype, adjacency.receivers
+        used = rows != adjacency.col if self.root is not None else torch.ones_like(rows, dtype=torch.bool)
+        counts = torch.zeros(adjacency.num_nodes, dtype=dtype, device=rows.device).index_add(0, rows, used.to(dtype))
+        shares = safe_reciprocal(counts)[rows] * used  # what each neighbor counts in the mean
+        coefficients, matrices = self._terms(adjacency.weights.to(dtype), used)
         result = shares.new_zeros(adjacency.num_nodes, self.out_width) if self.root is None else self.root(x)
         for coefficient, matrix in zip(coefficients.unbind(1), matrices.unbind(0), strict=True):
-            result = result + sparse_matmul(adjacency.with_values(shares * coefficient), _times(x, matrix))
+            product = feature_product(x, matrix.mT)
+            result = result + sparse_matmul(adjacency.with_values(shares * coefficient), product)
         return result
 
     def _terms(self, weights: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
         """Coefficients ``(entries, terms)`` and matrices ``(terms, in_width, out_width)``, as few as will do."""
         distinct, which = _distinct(torch.where(used, weights, weights[used][:1].sum()).detach())
         if len(distinct) <= self.last.in_features + 1 and not weights.requires_grad:
-            matrices = self.last(self.hidden(distinct[:, None]).relu())
-            is_that = which[:, None] == torch.arange(len(distinct), device=which.device)
-            return is_that.to(weights.dtype), self._as_matrices(matrices)
-        hidden = self.hidden(weights[:, None]).relu()
-        coefficients = torch.cat([hidden, torch.ones_like(weights)[:, None]], 1)
-        return coefficients, self._as_matrices(torch.cat([self.last.weight.mT, self.last.bias[None]]))
-
-    def _as_matrices(self, rows: Tensor) -> Tensor:
-        return rows.view(-1, self.in_width, self.out_width)
-
-
-def _shares(adjacency: Adjacency, used: Tensor, dtype: torch.dtype) -> Tensor:
-    """What each neighbor counts in the mean: one over their number, and 0 where an entry is not used."""
-    rows = adjacency.receivers
-    counts = torch.zeros(adjacency.num_nodes, dtype=dtype, device=rows.device).index_add(0, rows, used.to(dtype))
-    return safe_reciprocal(counts)[rows] * used
+            rows = self.last(self.hidden(distinct[:, None]).relu())
+            coefficients = (which[:, None] == torch.arange(len(distinct), device=which.device)).to(weights.dtype)
+        else:
+            rows = torch.cat([self.last.weight.mT, self.last.bias[None]])
+            coefficients = torch.cat([self.hidden(weights[:, None]).relu(), torch.ones_like(weights)[:, None]], 1)
+        return coefficients, rows.view(-1, self.in_width, self.out_width)
 
 
 def _distinct(weights: Tensor) -> tuple[Tensor, Tensor]:
     """The distinct weights, and which of them each one is."""
-    if not len(weights) or bool((weights == weights[0]).all()):
+    if not len(weights) or bool((weights == weights[0]).all()):  # without sorting
         return weights[:1], torch.zeros(len(weights), dtype=torch.long, device=weights.device)
     distinct, which = weights.unique(return_inverse=True)
     return distinct, which
-
-
-def _times(x: Any, matrix: Tensor) -> Tensor:
-    if is_sparse(x):
-        return prepare_features(x).to(matrix.dtype).linear(matrix.mT, None)
-    product: Tensor = x.to(matrix.dtype) @ matrix
-    return product
 
 
 class ECC(PoolingEncoder):
@@ -121,22 +101,12 @@ class ECC(PoolingEncoder):
         root_weight: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers, filter_width=filter_width)
-        check_shares(dropout=dropout)
-        self.in_features = in_features
-        self.dim = dim
-        self.dropout = nn.Dropout(dropout)
+        super().__init__(in_features, dim, dropout, num_layers=num_layers, filter_width=filter_width)
         widths = [in_features, *[dim] * (num_layers - 1)]
         # the bias of Eq. 1 is that of batch norm
         self.convs = nn.ModuleList(EdgeConditionedConv(width, dim, filter_width, root_weight) for width in widths)
-        self.norms = nn.ModuleList(batch_norm(dim) for _ in widths)
+        self.norms = nn.ModuleList(BatchNorm(dim, allow_single_element=True) for _ in widths)
         self.output = nn.Linear(dim, dim)
-
-    def reset_parameters(self) -> None:
-        """Draws all weights again."""
-        for module in (*self.convs, *self.norms, self.output):
-            module.reset_parameters()
 
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
         hidden = x

@@ -1,29 +1,33 @@
-"""The base class of encoders: their arguments, and how they are saved and loaded."""
+"""The base classes of encoders: their arguments, how they are saved and loaded, and what they do with their inputs."""
 
 import inspect
 import tomllib
 from abc import abstractmethod
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import tomli_w
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import BatchNorm
+from torch_geometric.nn.inits import reset
 
 from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write, load_weights, part_of, read_tensors, write_tensors
 from h2hgcn.graph.adjacency import Adjacency, adjacency_of
 from h2hgcn.graph.features import check_features, is_sparse, prepare_features
-from h2hgcn.layers.spaces import Space
-from h2hgcn.options import checked_options, option_types, plain_options
+from h2hgcn.layers.inputs import InputStem
+from h2hgcn.layers.spaces import Space, check_shares, check_sizes
+from h2hgcn.options import changed_options, checked_options, option_types, plain_options
 
-# Chosen by the caller; not part of the saved configuration.
+# Arguments that the caller chooses; not part of the saved configuration.
 PLACEMENT = ("device", "dtype")
 
-
-# Settled by the data.
+# Arguments that the data determine.
 FACTS = ("in_features", "num_nodes")
+
+
+_PLAIN = str | int | float | bool | None
 
 
 class Encoder(nn.Module):
@@ -32,7 +36,7 @@ class Encoder(nn.Module):
 
     ``inductive`` says whether it can be used on nodes that it was not trained with, ``uses_graph`` whether it looks at
     edges. One that ``pools`` is also called with the graph of each node and the number of graphs, and gives one point
-    for each graph.
+    for each graph. ``**options`` of a constructor stand for the keyword arguments of the base class's.
     """
 
     name: ClassVar[str]
@@ -42,21 +46,36 @@ class Encoder(nn.Module):
     inductive: ClassVar[bool] = True
     uses_graph: ClassVar[bool] = True
     pools: ClassVar[bool] = False
+    without: ClassVar[tuple[str, ...]] = ()  # arguments of the base class that this one does not have
     space: Space
     dim: int
     config: dict[str, Any]
+    __signature__: ClassVar[inspect.Signature]
+
+    def __init_subclass__(cls) -> None:
+        """Completes the signature, from which options are read and checked."""
+        _, *own = inspect.signature(cls.__init__).parameters.values()
+        if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD and hasattr(cls, "__signature__"):
+            known = {*cls.without, *(each.name for each in own)}
+            inherited = [each for each in cls.__signature__.parameters.values() if each.kind is each.KEYWORD_ONLY]
+            own = [*own[:-1], *(each for each in inherited if each.name not in known)]
+        cls.__signature__ = inspect.Signature(own)
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         """Keeps the arguments, defaults included; the device and the precision are not part of what an encoder is."""
         encoder = super().__new__(cls)
-        bound = inspect.signature(cls.__init__).bind_partial(encoder, *arguments, **options)  # copies pass none
+        bound = cls.__signature__.bind_partial(*arguments, **options)  # copies pass none
         bound.apply_defaults()
-        _, *given = bound.arguments.items()
-        config = {name: value for name, value in given if name not in PLACEMENT}
+        config = {name: value for name, value in bound.arguments.items() if name not in PLACEMENT}
         if config.get("node_vectors") is False:
             config["num_nodes"] = None  # it does not depend on their number
         object.__setattr__(encoder, "config", config)
         return encoder
+
+    def reset_parameters(self) -> None:
+        """Draws all weights again."""
+        for module in self.children():
+            reset(module)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes ``config.toml`` and ``model.safetensors``, for ``from_pretrained``."""
@@ -64,9 +83,8 @@ class Encoder(nn.Module):
         config = {"model": {"name": self.name, **plain_options(self.plain_config())}}
         if (folder / "config.toml").exists() and read_config(folder).keys() != config.keys():
             raise DataError(f"{folder} holds a run, which would be lost; choose another folder")
-        write_tensors(
-            folder / "model.safetensors", {f"encoder.{name}": value for name, value in self.state_dict().items()}, {}
-        )
+        weights = {f"encoder.{name}": value for name, value in self.state_dict().items()}
+        write_tensors(folder / "model.safetensors", weights, {})
         with atomic_write(folder / "config.toml") as file:
             tomli_w.dump(config, file)
 
@@ -80,11 +98,9 @@ class Encoder(nn.Module):
         if name != cls.name:
             raise DataError(f"{folder} holds a {name!r}, not a {cls.name!r}")
         types = option_types(cls, PLACEMENT)
-        for fact in FACTS:
-            if fact in types:
-                section.setdefault(fact, config.get("facts", {}).get(fact))
+        facts = {fact: config.get("facts", {}).get(fact) for fact in FACTS if fact in types}
         where, file = f"{folder / 'config.toml'} [model]", folder / "model.safetensors"
-        options = checked_options(section, types, where)
+        options = checked_options(facts | section, types, where)
         weights = part_of(read_tensors(file)[0], "encoder.")
         try:
             encoder = cls(**options)
@@ -96,18 +112,20 @@ class Encoder(nn.Module):
 
     def is_plain(self) -> bool:
         """Whether the arguments can be written down: a function of the user's own cannot."""
-        return all(map(_is_plain, self.config.values()))
+        return all(isinstance(value, _PLAIN) for value in self.config.values())
 
     def plain_config(self) -> dict[str, Any]:
         """The arguments, if they can be written down."""
         for name, value in self.config.items():
-            if not _is_plain(value):
+            if not isinstance(value, _PLAIN):
                 raise DataError(f"{name}={value!r} cannot be written to a file; use one that has a name")
         return self.config
 
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
+    def extra_repr(self) -> str:
+        """The sizes, and the options that are not at their default."""
+        changed = changed_options(self.config, type(self))
+        sizes = [str(changed.pop(name)) for name in ("in_features", "dim") if name in changed]
+        return ", ".join([*sizes, *(f"{name}={value!r}" for name, value in changed.items())])
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -122,13 +140,97 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise DataError(f"{path} is damaged: {error}") from None
 
 
+def widths(in_features: int, dim: int, num_layers: int) -> list[tuple[int, int]]:
+    """Width before and after each layer; all layers after the first are ``dim`` wide."""
+    check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
+    return list(pairwise([in_features, *[dim] * num_layers]))
+
+
+class GraphEncoder(Encoder):
+    """An encoder of nodes by layers on a graph, and what all of these share: a stem, which makes the input of the first
+    layer.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Dimension of the space, and width of all layers.
+        num_layers: Number of layers.
+        dropout: Dropout of the vectors between layers.
+        feature_dropout: Dropout of the features.
+        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
+            linear map of its features before the first layer; see ``NodeVectors``.
+        vector_dropout: Dropout of the node vectors.
+        use_features: Whether features are used; without them, the node vectors stand alone.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        dim: int,
+        num_layers: int,
+        *,
+        dropout: float = 0.0,
+        feature_dropout: float = 0.0,
+        node_vectors: bool = False,
+        vector_dropout: float = 0.0,
+        use_features: bool = True,
+        num_nodes: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
+        check_shares(dropout=dropout)
+        self.in_features, self.dim, self.num_layers, self.dropout = in_features, dim, num_layers, dropout
+        self.factory: dict[str, Any] = {"device": device, "dtype": dtype}  # of the layers' weights
+        self.stem = InputStem(
+            in_features,
+            dim,
+            feature_dropout=feature_dropout,
+            node_vectors=node_vectors,
+            vector_dropout=vector_dropout,
+            use_features=use_features,
+            num_nodes=num_nodes,
+            **self.factory,
+        )
+        self.widths = widths(self.stem.width, dim, num_layers)
+
+    def forward(
+        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
+    ) -> Tensor:
+        """Points of nodes with features ``x (n, in_features)``, dense or sparse (torch or SciPy).
+
+        ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned; for
+        ``nodes`` see ``NodeVectors``.
+        """
+        check_features(x, self.in_features)
+        adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
+        return self.encode(self.stem(x, adjacency, nodes), adjacency)
+
+    @abstractmethod
+    def encode(self, hidden: Any, adjacency: Adjacency) -> Tensor:
+        """The layers, from what the stem gave: vectors, or features, which may be sparse."""
+
+
 class PoolingEncoder(Encoder):
-    """An encoder that gives one Euclidean vector ``(num_graphs, dim)`` for each graph of a batch."""
+    """An encoder that gives one Euclidean vector ``(num_graphs, dim)`` for each graph of a batch.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Width of the layers and of the vector of a graph.
+        dropout: Dropout of the hidden layers.
+        sizes: Other arguments that have to be at least 1.
+    """
 
     tasks: ClassVar[tuple[str, ...]] = ("gc",)
     pools: ClassVar[bool] = True
     space: Space = "euclidean"
-    in_features: int
+
+    def __init__(self, in_features: int, dim: int, dropout: float, **sizes: int) -> None:
+        super().__init__()
+        check_sizes(in_features=in_features, dim=dim, **sizes)
+        check_shares(dropout=dropout)
+        self.in_features, self.dim = in_features, dim
+        self.dropout = nn.Dropout(dropout)
 
     def forward(
         self,
@@ -154,16 +256,3 @@ class PoolingEncoder(Encoder):
     @abstractmethod
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
         """``forward``, all arguments being there and checked."""
-
-    def extra_repr(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.config.items())
-
-
-def batch_norm(width: int) -> BatchNorm:
-    """Batch norm that takes a batch of one row, too: with the running mean and variance, as in evaluation."""
-    return BatchNorm(width, allow_single_element=True)
-
-
-def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name}={value!r} is not known; use one of {known}")

@@ -9,7 +9,6 @@ from torch_geometric.nn import global_add_pool
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.features import is_sparse, prepare_features
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.layers.spaces import check_shares, check_sizes
 from h2hgcn.models.encoder import PoolingEncoder
 
 
@@ -30,20 +29,9 @@ class Fingerprint(PoolingEncoder):
     paper = "Errica et al. 2020, A Fair Comparison of Graph Neural Networks for Graph Classification"
 
     def __init__(self, in_features: int, dim: int, *, node_layer: bool = True, dropout: float = 0.0) -> None:
-        super().__init__()
-        check_sizes(in_features=in_features, dim=dim)
-        check_shares(dropout=dropout)
-        self.in_features = in_features
-        self.dim = dim
-        self.dropout = nn.Dropout(dropout)
+        super().__init__(in_features, dim, dropout)
         self.node_layer = FeatureLinear(in_features, dim) if node_layer else None
         self.graph_layer = nn.Linear(dim if node_layer else in_features, dim)
-
-    def reset_parameters(self) -> None:
-        """Draws all weights again."""
-        for layer in (self.node_layer, self.graph_layer):
-            if layer is not None:
-                layer.reset_parameters()
 
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
         if self.node_layer is None:

@@ -7,22 +7,28 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv
 from torch_geometric.nn.inits import glorot, zeros
 
-from h2hgcn.graph.adjacency import Adjacency, NeighborWeights, adjacency_of, check_neighbor_weights, first_rows
+from h2hgcn.graph.adjacency import Adjacency, NeighborWeights, check_neighbor_weights, first_rows
 from h2hgcn.kernels.csr import sparse_matmul
-from h2hgcn.layers.inputs import FeatureLinear, VectorStem, vector_stem
+from h2hgcn.layers.inputs import FeatureLinear
 from h2hgcn.layers.spaces import Space, check_sizes
-from h2hgcn.models.encoder import Encoder
-from h2hgcn.models.mlp import Stack, widths
+from h2hgcn.models.encoder import GraphEncoder
+from h2hgcn.models.mlp import Stack
 
 
 class GCNLayer(nn.Module):
-    """``S X W + b`` (Kipf and Welling 2017, Eq. 2), PyG's ``GCNConv``; see ``gcn_product`` for ``S``."""
+    """``S X W + b`` (Kipf and Welling 2017, Eq. 2), PyG's ``GCNConv``: the sum over neighbors and the node itself.
 
-    def __init__(self, in_features: int, out_features: int, neighbor_weights: str = "symmetric") -> None:
+    ``S`` is ``D^-1/2 (A + I) D^-1/2`` if ``neighbor_weights="symmetric"``, and the mean ``D^-1 (A + I)``, which does
+    not scale vectors with degrees, if ``"uniform"``.
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, neighbor_weights: str = "symmetric", **factory: Any
+    ) -> None:
         super().__init__()
         self.neighbor_weights = check_neighbor_weights(neighbor_weights)
-        self.linear = FeatureLinear(in_features, out_features, bias=False)
-        self.bias = nn.Parameter(torch.empty(out_features))
+        self.linear = FeatureLinear(in_features, out_features, bias=False, **factory)
+        self.bias = nn.Parameter(torch.empty(out_features, **factory))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -30,7 +36,31 @@ class GCNLayer(nn.Module):
         zeros(self.bias)
 
     def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
-        return gcn_product(self.linear(first_rows(x, adjacency)), adjacency, self.neighbor_weights) + self.bias
+        return self.product(self.linear(first_rows(x, adjacency)), adjacency) + self.bias
+
+    def product(self, hidden: Tensor, adjacency: Adjacency) -> Tensor:
+        kind = "gcn" if self.neighbor_weights == "symmetric" else self.neighbor_weights
+        return sparse_matmul(adjacency.matrix(kind, hidden.dtype), hidden)
+
+
+class SGCLayer(GCNLayer):
+    """``S^K X W + b`` (Wu et al. 2019, Eq. 8), PyG's ``SGConv``. ``S`` acts on ``X W``, which is narrower than wide
+    features and dense in any case.
+    """
+
+    def __init__(self, in_features: int, out_features: int, hops: int, *arguments: Any, **factory: Any) -> None:
+        super().__init__(in_features, out_features, *arguments, **factory)
+        self.hops = hops
+
+    def reset_parameters(self) -> None:
+        self.linear.reset_parameters()
+        zeros(self.bias)
+
+    def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
+        hidden = self.linear(x)
+        for graph in adjacency.layer_graphs(self.hops):
+            hidden = self.product(first_rows(hidden, graph), graph)
+        return hidden + self.bias
 
 
 class SAGELayer(nn.Module):
@@ -38,10 +68,10 @@ class SAGELayer(nn.Module):
     ``SAGEConv``; the mean is weighted if edges are.
     """
 
-    def __init__(self, in_features: int, out_features: int) -> None:
+    def __init__(self, in_features: int, out_features: int, **factory: Any) -> None:
         super().__init__()
-        self.linear = FeatureLinear(in_features, 2 * out_features, bias=False)
-        self.bias = nn.Parameter(torch.empty(out_features))
+        self.linear = FeatureLinear(in_features, 2 * out_features, bias=False, **factory)
+        self.bias = nn.Parameter(torch.empty(out_features, **factory))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -58,12 +88,15 @@ class GATLayer(nn.Module):
     map apart, so that features may be sparse. Edge weights do not count.
     """
 
-    def __init__(self, in_features: int, out_features: int, heads: int, concat: bool, dropout: float) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, heads: int, concat: bool, dropout: float, **factory: Any
+    ) -> None:
         super().__init__()
         width = heads * out_features
-        self.linear = FeatureLinear(in_features, width, bias=False)
+        self.linear = FeatureLinear(in_features, width, bias=False, **factory)
         self.attention = GATConv(width, out_features, heads=heads, concat=concat, dropout=dropout, add_self_loops=False)
         self.attention.lin = _Identity()
+        self.attention.to(**factory)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -75,88 +108,29 @@ class GATLayer(nn.Module):
         return points
 
 
-class SGCLayer(nn.Module):
-    """``S^K X W + b`` (Wu et al. 2019, Eq. 8), PyG's ``SGConv``; see ``gcn_product`` for ``S``.
-
-    ``S`` acts on ``X W``, which is narrower than wide features and dense in any case.
-    """
-
-    def __init__(self, in_features: int, out_features: int, hops: int, neighbor_weights: str = "symmetric") -> None:
-        super().__init__()
-        self.neighbor_weights = check_neighbor_weights(neighbor_weights)
-        self.linear = FeatureLinear(in_features, out_features, bias=False)
-        self.bias = nn.Parameter(torch.empty(out_features))
-        self.hops = hops
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        self.linear.reset_parameters()
-        zeros(self.bias)
-
-    def forward(self, x: Any, adjacency: Adjacency) -> Tensor:
-        hidden = self.linear(x)
-        for graph in adjacency.layer_graphs(self.hops):
-            hidden = gcn_product(first_rows(hidden, graph), graph, self.neighbor_weights)
-        return hidden + self.bias
-
-
-def gcn_product(hidden: Tensor, adjacency: Adjacency, neighbor_weights: NeighborWeights) -> Tensor:
-    """``S X``, the sum over neighbors and the node itself: ``"symmetric"`` is ``D^-1/2 (A + I) D^-1/2`` of Kipf and
-    Welling (2017), ``"uniform"`` the mean ``D^-1 (A + I)``, which does not scale vectors with degrees.
-    """
-    if neighbor_weights == "symmetric":
-        return sparse_matmul(adjacency.matrix("gcn", hidden.dtype), hidden)
-    return sparse_matmul(adjacency.matrix("uniform", hidden.dtype), hidden)
-
-
 class _Identity(nn.Identity):
     def reset_parameters(self) -> None:
         """There are none; PyG asks for it."""
 
 
-class ConvolutionStack(Encoder):
-    """A stack of convolutions: features and a graph to Euclidean points."""
+class ConvolutionStack(GraphEncoder):
+    """A stack of convolutions with activations between them: features and a graph to Euclidean points."""
 
     space: Space = "euclidean"
     stack: Stack
-    stem: VectorStem | None
 
-    def reset_parameters(self) -> None:
-        self.stack.reset_parameters()
-        if self.stem is not None:
-            self.stem.reset_parameters()
-
-    def forward(
-        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
-    ) -> Tensor:
-        """Points ``(n, dim)`` of nodes with features ``x (n, in_features)``, dense or sparse.
-
-        ``edge_index`` is a ``(2, edges)`` tensor, a sparse ``adj_t``, or what ``prepare_adjacency`` returned; for
-        ``nodes`` see ``NodeVectors``.
-        """
-        adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
-        hidden = x if self.stem is None else self.stem(x, adjacency, nodes)
-        points: Tensor = self.stack(hidden, self._graphs(adjacency))
+    def encode(self, hidden: Any, adjacency: Adjacency) -> Tensor:
+        points: Tensor = self.stack(hidden, adjacency.layer_graphs(self.num_layers))
         return points
-
-    def _graphs(self, adjacency: Adjacency) -> list[Adjacency]:
-        """What each layer works on."""
-        return adjacency.layer_graphs(len(self.stack.layers))
 
 
 class GCN(ConvolutionStack):
     """Graph convolutional network (Kipf and Welling 2017).
 
     Args:
-        in_features: Number of features of a node.
-        dim: Width of all layers and of the result.
-        num_layers: Number of convolutions.
-        neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``gcn_product``.
-        activation, dropout, feature_dropout: See ``Stack``.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
-            linear map of its features before the first layer; see ``NodeVectors``.
-        vector_dropout: Of the node vectors.
-        use_features: Whether features count; without them, the node vectors stand alone.
+        neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``GCNLayer``.
+        activation: Between layers, any that PyG knows by name, or None.
+        options: See ``GraphEncoder``.
     """
 
     name = "gcn"
@@ -171,37 +145,19 @@ class GCN(ConvolutionStack):
         *,
         neighbor_weights: NeighborWeights = "symmetric",
         activation: str | None = "relu",
-        dropout: float = 0.0,
-        feature_dropout: float = 0.0,
-        node_vectors: bool = False,
-        vector_dropout: float = 0.0,
-        use_features: bool = True,
-        num_nodes: int | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__()
-        self.dim = dim
-        self.stem = vector_stem(
-            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features
-        )
-        layers = [
-            GCNLayer(*width, neighbor_weights)
-            for width in widths(dim if node_vectors else in_features, dim, num_layers)
-        ]
-        self.stack = Stack(layers, activation, dropout, 0.0 if node_vectors else feature_dropout)
+        super().__init__(in_features, dim, num_layers, **options)
+        layers = [GCNLayer(*width, neighbor_weights, **self.factory) for width in self.widths]
+        self.stack = Stack(layers, activation, self.dropout)
 
 
 class SAGE(ConvolutionStack):
     """GraphSAGE with the mean of all neighbors (Hamilton et al. 2017), without the paper's sampling.
 
     Args:
-        in_features: Number of features of a node.
-        dim: Width of all layers and of the result.
-        num_layers: Number of convolutions.
-        activation, dropout, feature_dropout: See ``Stack``.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
-            linear map of its features before the first layer; see ``NodeVectors``.
-        vector_dropout: Of the node vectors.
-        use_features: Whether features count; without them, the node vectors stand alone.
+        activation: Between layers, any that PyG knows by name, or None.
+        options: See ``GraphEncoder``.
     """
 
     name = "sage"
@@ -209,43 +165,22 @@ class SAGE(ConvolutionStack):
     paper = "Hamilton et al. 2017, Inductive Representation Learning on Large Graphs"
 
     def __init__(
-        self,
-        in_features: int,
-        dim: int,
-        num_layers: int = 2,
-        *,
-        activation: str | None = "relu",
-        dropout: float = 0.0,
-        feature_dropout: float = 0.0,
-        node_vectors: bool = False,
-        vector_dropout: float = 0.0,
-        use_features: bool = True,
-        num_nodes: int | None = None,
+        self, in_features: int, dim: int, num_layers: int = 2, *, activation: str | None = "relu", **options: Any
     ) -> None:
-        super().__init__()
-        self.dim = dim
-        self.stem = vector_stem(
-            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features
-        )
-        layers = [SAGELayer(*width) for width in widths(dim if node_vectors else in_features, dim, num_layers)]
-        self.stack = Stack(layers, activation, dropout, 0.0 if node_vectors else feature_dropout)
+        super().__init__(in_features, dim, num_layers, **options)
+        layers = [SAGELayer(*width, **self.factory) for width in self.widths]
+        self.stack = Stack(layers, activation, self.dropout)
 
 
 class GAT(ConvolutionStack):
     """Graph attention network (Veličković et al. 2018).
 
     Args:
-        in_features: Number of features of a node.
-        dim: Width of all layers and of the result.
-        num_layers: Number of convolutions.
         heads: Of the hidden layers, which concatenate heads of width ``dim / heads``.
         out_heads: Of the last layer, which averages heads of width ``dim``.
-        attention_dropout: Of the attention to neighbors.
-        activation, dropout, feature_dropout: See ``Stack``.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
-            linear map of its features before the first layer; see ``NodeVectors``.
-        vector_dropout: Of the node vectors.
-        use_features: Whether features count; without them, the node vectors stand alone.
+        attention_dropout: Dropout of the attention to neighbors.
+        activation: Between layers, any that PyG knows by name, or None.
+        options: See ``GraphEncoder``.
     """
 
     name = "gat"
@@ -262,45 +197,31 @@ class GAT(ConvolutionStack):
         out_heads: int = 1,
         attention_dropout: float = 0.0,
         activation: str | None = "elu",
-        dropout: float = 0.0,
-        feature_dropout: float = 0.0,
-        node_vectors: bool = False,
-        vector_dropout: float = 0.0,
-        use_features: bool = True,
-        num_nodes: int | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__()
         check_sizes(heads=heads, out_heads=out_heads)
         if num_layers > 1 and dim % heads:
             raise ValueError(f"dim={dim} cannot be shared out among heads={heads}; choose a multiple")
-        self.dim = dim
-        self.stem = vector_stem(
-            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features
-        )
-        *hidden, (last, _) = widths(dim if node_vectors else in_features, dim, num_layers)
-        layers = [GATLayer(width, dim // heads, heads, True, attention_dropout) for width, _ in hidden]
-        layers.append(GATLayer(last, dim, out_heads, False, attention_dropout))
-        self.stack = Stack(layers, activation, dropout, 0.0 if node_vectors else feature_dropout)
+        super().__init__(in_features, dim, num_layers, **options)
+        *hidden, (last, _) = self.widths
+        layers = [GATLayer(width, dim // heads, heads, True, attention_dropout, **self.factory) for width, _ in hidden]
+        layers.append(GATLayer(last, dim, out_heads, False, attention_dropout, **self.factory))
+        self.stack = Stack(layers, activation, self.dropout)
 
 
 class SGC(ConvolutionStack):
     """Simplified graph convolution (Wu et al. 2019): one linear map of features averaged over ``num_layers`` hops.
 
     Args:
-        in_features: Number of features of a node.
-        dim: Width of the result.
         num_layers: Number of hops, ``K`` in the paper.
-        neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``gcn_product``.
-        feature_dropout: Of the features.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
-            linear map of its features before the first layer; see ``NodeVectors``.
-        vector_dropout: Of the node vectors.
-        use_features: Whether features count; without them, the node vectors stand alone.
+        neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``GCNLayer``.
+        options: See ``GraphEncoder``; there is no dropout between the hops.
     """
 
     name = "sgc"
     summary = "one linear map of features averaged over several hops"
     paper = "Wu et al. 2019, Simplifying Graph Convolutional Networks"
+    without = ("dropout",)
 
     def __init__(
         self,
@@ -309,20 +230,11 @@ class SGC(ConvolutionStack):
         num_layers: int = 2,
         *,
         neighbor_weights: NeighborWeights = "symmetric",
-        feature_dropout: float = 0.0,
-        node_vectors: bool = False,
-        vector_dropout: float = 0.0,
-        use_features: bool = True,
-        num_nodes: int | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__()
-        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
-        self.dim = dim
-        self.stem = vector_stem(
-            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features
-        )
-        layer = SGCLayer(dim if node_vectors else in_features, dim, num_layers, neighbor_weights)
-        self.stack = Stack([layer], None, 0.0, 0.0 if node_vectors else feature_dropout)
+        super().__init__(in_features, dim, num_layers, **options)
+        self.stack = Stack([SGCLayer(self.stem.width, dim, num_layers, neighbor_weights, **self.factory)], None)
 
-    def _graphs(self, adjacency: Adjacency) -> list[Adjacency]:
-        return [adjacency]  # all hops are in one layer
+    def encode(self, hidden: Any, adjacency: Adjacency) -> Tensor:
+        points: Tensor = self.stack(hidden, adjacency)  # all hops are in one layer
+        return points

@@ -4,13 +4,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
+from torch_geometric.nn import BatchNorm, GINConv, global_add_pool, global_mean_pool
 
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.layers.spaces import check_shares, check_sizes
-from h2hgcn.models.encoder import PoolingEncoder, batch_norm, check_choice
+from h2hgcn.layers.spaces import check_choice
+from h2hgcn.models.encoder import PoolingEncoder
 
 READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
 
@@ -44,14 +44,8 @@ class GIN(PoolingEncoder):
         learn_eps: bool = False,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
-        check_shares(dropout=dropout)
-        check_choice("readout", readout, tuple(READOUTS))
-        self.in_features = in_features
-        self.dim = dim
-        self.readout = READOUTS[readout]
-        self.dropout = nn.Dropout(dropout)
+        super().__init__(in_features, dim, dropout, num_layers=num_layers)
+        self.readout = READOUTS[check_choice("readout", readout, ("sum", "mean"))]
         widths = [in_features, *[dim] * num_layers]
         # the first map of an MLP and the sum over neighbors commute; batch norm makes up for biases
         self.linears = nn.ModuleList(FeatureLinear(width, dim, bias=False) for width in widths[:-1])
@@ -62,8 +56,7 @@ class GIN(PoolingEncoder):
 
     def reset_parameters(self) -> None:
         """Draws all weights again."""
-        for module in (*self.linears, *self.convs, *self.outputs):
-            module.reset_parameters()
+        super().reset_parameters()
         nn.init.zeros_(self.bias)
 
     def pooled(self, x: Any, adjacency: Adjacency, batch: Tensor, num_graphs: int) -> Tensor:
@@ -84,4 +77,5 @@ class _SparseGINConv(GINConv):  # type: ignore[misc]
 
 
 def _rest_of_mlp(dim: int) -> nn.Sequential:
-    return nn.Sequential(batch_norm(dim), nn.ReLU(), nn.Linear(dim, dim, bias=False), batch_norm(dim), nn.ReLU())
+    before, after = (BatchNorm(dim, allow_single_element=True) for _ in range(2))
+    return nn.Sequential(before, nn.ReLU(), nn.Linear(dim, dim, bias=False), after, nn.ReLU())

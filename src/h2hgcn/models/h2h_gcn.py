@@ -1,23 +1,24 @@
 """The encoder of the paper."""
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.errors import NonFiniteError
+from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.graph.adjacency import adjacency_of, first_rows
-from h2hgcn.graph.features import SparseFeatures, check_features, is_sparse, prepare_features
+from h2hgcn.graph.features import check_features, is_sparse, prepare_features
 from h2hgcn.kernels import is_transformed, use_kernel
 from h2hgcn.kernels.convolution import exp_origin
-from h2hgcn.layers.h2h_conv import ActivationFunction, H2HConv, VariedConv, check_variant
+from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
+from h2hgcn.layers.h2h_conv import ActivationFunction, H2HConv, midpoint
 from h2hgcn.layers.inputs import NodeVectors, check_inputs
-from h2hgcn.layers.spaces import Space, check_shares
-from h2hgcn.models.encoder import Encoder
+from h2hgcn.layers.spaces import Space, check_choice, check_shares, check_sizes, log_curvature
+from h2hgcn.models.encoder import Encoder, widths
+from h2hgcn.models.mlp import activation_of
 
 
 class H2HGCN(Encoder):
@@ -81,41 +82,37 @@ class H2HGCN(Encoder):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        _check_arguments(in_features, dim, num_layers, stem, tied, max_tangent_norm, curvature)
-        if node_vectors and not stem:
-            raise ValueError("node_vectors=True needs stem=True, which maps the features to vectors of the same width")
+        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
         check_shares(dropout=dropout, feature_dropout=feature_dropout)
-        self.in_features = in_features
-        self.dim = dim
-        self.num_layers = num_layers
-        self.tied = tied
-        self.feature_dropout = feature_dropout
-        self.dropout = dropout
-        self.max_tangent_norm = max_tangent_norm
         check_inputs(node_vectors, use_features)
+        if not stem and node_vectors:
+            raise ValueError("node_vectors=True needs stem=True, which maps the features to vectors of the same width")
+        if not stem and dim < in_features:
+            raise ValueError(
+                f"dim={dim} is below in_features={in_features}, which orthonormal columns cannot map; use stem=True, "
+                "which reduces the features before the exponential map"
+            )
+        if not stem and tied and dim != in_features:
+            raise ValueError(
+                f"tied layers without a stem need dim={dim} equal to in_features={in_features}; use stem=True"
+            )
+        if max_tangent_norm is not None and not max_tangent_norm > 0:
+            raise ValueError(f"max_tangent_norm={max_tangent_norm}: the cap must be positive, or None")
+        self.in_features, self.dim, self.num_layers = in_features, dim, num_layers
+        self.feature_dropout, self.dropout = feature_dropout, dropout
+        self.max_tangent_norm = max_tangent_norm
         self.use_features = use_features
-        self.stem = nn.Linear(in_features, dim, device=device, dtype=dtype) if stem and use_features else None
-        self.stem_activation = activation_resolver(stem_activation) if stem and stem_activation else nn.Identity()
-        self.vectors: NodeVectors | None = None
-        if node_vectors:
-            self.vectors = NodeVectors(num_nodes, dim, vector_dropout, device=device, dtype=dtype)
-        widths = [dim if stem else in_features, *[dim] * num_layers]
-        check_variant(weights, aggregation)
-        options: dict[str, Any] = {"negative_slope": negative_slope, "device": device, "dtype": dtype}
-        if (weights, aggregation) != ("stiefel", "midpoint"):
-            options |= {"weights": weights, "aggregation": aggregation}
-        conv = VariedConv if "weights" in options else H2HConv
+        factory: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.stem = nn.Linear(in_features, dim, **factory) if stem and use_features else None
+        self.stem_activation = activation_of(stem_activation if stem else None)
+        self.vectors = NodeVectors(num_nodes, dim, vector_dropout, **factory) if node_vectors else None
+        kind: dict[str, Any] = {"negative_slope": negative_slope, "weights": weights, "aggregation": aggregation}
         self.convs = nn.ModuleList(
-            conv(width, dim, activation, neighbor_weights, **options) for width in widths[: 1 if tied else num_layers]
+            VariedConv(*width, activation, neighbor_weights, **kind, **factory)
+            for width in widths(dim if stem else in_features, dim, 1 if tied else num_layers)
         )
-        log_curvature = torch.tensor(math.log(curvature), device=device, dtype=dtype)
-        self.log_curvature = nn.Parameter(log_curvature, requires_grad=learn_curvature)
-
-    def reset_parameters(self) -> None:
-        """Draws all weights again; the curvature stays."""
-        for module in (self.stem, self.vectors, *self.convs):
-            if module is not None:
-                module.reset_parameters()
+        start = torch.tensor(log_curvature(curvature), **factory)
+        self.log_curvature = nn.Parameter(start, requires_grad=learn_curvature)
 
     @property
     def curvature(self) -> Tensor:
@@ -126,10 +123,11 @@ class H2HGCN(Encoder):
     def has_unit_curvature(self) -> bool:
         """Whether the curvature is known to be -1 for good, so that nothing has to be scaled.
 
-        Only on the CPU, where it saves time: another device would have to be asked.
+        Only where it saves time: another device than the CPU would have to be asked.
         """
-        fixed = self.log_curvature
-        return fixed.is_cpu and not fixed.requires_grad and float(fixed) == 0
+        return (
+            use_kernel(self.log_curvature) and not self.log_curvature.requires_grad and float(self.log_curvature) == 0
+        )
 
     @property
     def distance_scale(self) -> Tensor:
@@ -154,50 +152,62 @@ class H2HGCN(Encoder):
 
     def all_convs(self) -> list[Any]:
         """The convolution of each layer; tied ones are one and the same."""
-        return list(self.convs) * self.num_layers if self.tied else list(self.convs)
+        return list(self.convs) * (self.num_layers // len(self.convs))
+
+    def origin_map(self, x: Any, vectors: Tensor | None = None) -> Tensor:
+        """The points of the features and node ``vectors`` (Eq. 9)."""
+        drops = self.training and self.dropout > 0
+        if vectors is None and not drops and self.has_unit_curvature and isinstance(self.stem_activation, nn.ReLU):
+            linear = self._stem_output(x)
+            self._check_finite(x, linear)
+            return exp_origin(linear, self._bound(linear.dtype), rectified=True)  # with the ReLU in the same pass
+        tangent = self.tangents(x, vectors)
+        return exp_origin(tangent, self._bound(tangent.dtype))
 
     def tangents(self, x: Any, vectors: Tensor | None = None) -> Tensor:
         """The vectors ``(n, dim)`` that enter the exponential map, before they are capped: those of the features, plus
         node ``vectors``.
         """
-        hidden = vectors
         if self.use_features:
             linear = self._stem_output(x)
-            features = self.stem_activation(linear).to(self.log_curvature.dtype)
-            hidden = F.dropout(features, self.dropout, self.training)
-            hidden = hidden if vectors is None else hidden + vectors
-        assert hidden is not None
-        tangent = hidden * (0.5 * self.log_curvature).exp()
-        # an activation may hide what is not finite; one look for both holds up a device once
-        self._check_finite((tangent, linear) if self.use_features else (tangent,), x)
+            hidden = F.dropout(self.stem_activation(linear), self.dropout, self.training)
+            tangent = hidden if vectors is None else hidden + vectors
+        else:
+            assert vectors is not None
+            linear = tangent = vectors
+        tangent = tangent * (0.5 * self.log_curvature).exp()
+        self._check_finite(x, linear, tangent)  # an activation may hide what is not finite
         return tangent
 
     def _stem_output(self, x: Any) -> Tensor:
-        """Before its activation."""
-        features = self._features(x)
-        if self.stem is None:
-            return features.to_dense() if isinstance(features, SparseFeatures) else features
-        if isinstance(features, SparseFeatures):
-            return features.linear(self.stem.weight, self.stem.bias)
-        hidden: Tensor = self.stem(features)
-        return hidden
+        """The linear part of the stem."""
+        check_features(x, self.in_features)
+        dtype = self.log_curvature.dtype
+        if dtype not in (torch.float32, torch.float64):
+            raise ValueError(f"the encoder is {dtype}; hyperbolic geometry needs float32 or float64")
+        if is_sparse(x):
+            features = prepare_features(x).to(dtype).dropout(self.feature_dropout, self.training)
+            return features.to_dense() if self.stem is None else features.linear(self.stem.weight, self.stem.bias)
+        hidden = F.dropout(x.to(dtype), self.feature_dropout, self.training)
+        return hidden if self.stem is None else self.stem(hidden).to(dtype)
 
-    def origin_map(self, x: Any, vectors: Tensor | None = None) -> Tensor:
-        """The points of the features and node ``vectors``; in the usual case with the activation in the same pass."""
-        if vectors is not None or not self._goes_straight():
-            tangent = self.tangents(x, vectors)
-            return exp_origin(tangent, self._bound(tangent.dtype))
-        hidden = self._stem_output(x).to(self.log_curvature.dtype)
-        points = exp_origin(hidden, self._bound(hidden.dtype), isinstance(self.stem_activation, nn.ReLU))
-        if not math.isfinite(points.detach()[:, 0].sum()):
-            self._check_finite((hidden,), x)
-        return points
+    def _check_finite(self, x: Any, *vectors: Tensor) -> None:
+        # one look at sums holds up a device once; they may overflow, so it is not the last one
+        if torch.compiler.is_compiling() or is_transformed() or bool(sum(v.detach().sum() for v in vectors).isfinite()):  # type: ignore[union-attr]
+            return
+        values = prepare_features(x).matrix.values if is_sparse(x) else x
+        if not bool(values.isfinite().all()):
+            where = "" if is_sparse(x) else f", first in row {int((~x.isfinite()).any(1).nonzero()[0])}"
+            raise NonFiniteError(f"x holds NaN or infinity{where}; fix or drop those features")
+        if not all(bool(hidden.isfinite().all()) for hidden in vectors):
+            raise NonFiniteError(
+                "the vectors for the exponential map hold NaN or infinity although x does not: weights diverged or "
+                "features overflowed; lower the learning rate or scale the features"
+            )
 
-    def _goes_straight(self) -> bool:
-        """Whether at most a ReLU is between stem and exponential map: no dropout, and a curvature of -1 for good."""
-        if not use_kernel(self.log_curvature) or (self.training and self.dropout):
-            return False
-        return isinstance(self.stem_activation, (nn.ReLU, nn.Identity)) and self.has_unit_curvature
+    def _bound(self, dtype: torch.dtype) -> float:
+        safe = layer_radius(dtype)
+        return safe if self.max_tangent_norm is None else min(self.max_tangent_norm, safe)
 
     @torch.no_grad()
     def share_at_bound(self, x: Any, nodes: Tensor | None = None) -> float:
@@ -210,54 +220,37 @@ class H2HGCN(Encoder):
     def extra_repr(self) -> str:
         return f"{self.in_features}, {self.dim}, num_layers={self.num_layers}, curvature={-self.curvature.item():g}"
 
-    def _bound(self, dtype: torch.dtype) -> float:
-        safe = layer_radius(dtype)
-        return safe if self.max_tangent_norm is None else min(self.max_tangent_norm, safe)
 
-    def _features(self, x: Any) -> Tensor | SparseFeatures:
-        check_features(x, self.in_features)
-        dtype = self.log_curvature.dtype
-        if dtype not in (torch.float32, torch.float64):
-            raise ValueError(f"the encoder is {dtype}; hyperbolic geometry needs float32 or float64")
-        if is_sparse(x):
-            return prepare_features(x).to(dtype).dropout(self.feature_dropout, self.training)
-        return F.dropout(x.to(dtype), self.feature_dropout, self.training)
+class VariedConv(H2HConv):
+    """``H2HConv``, if asked for with other weights, or another mean of neighbors.
 
-    def _check_finite(self, vectors: tuple[Tensor, ...], x: Any) -> None:
-        if torch.compiler.is_compiling() or is_transformed():
-            return
-        if bool(sum(hidden.detach().sum() for hidden in vectors).isfinite()):  # type: ignore[union-attr]
-            return
-        values = prepare_features(x).matrix.values if is_sparse(x) else x
-        if not bool(values.isfinite().all()):
-            where = "" if is_sparse(x) else f", first in row {int((~x.isfinite()).any(1).nonzero()[0])}"
-            raise NonFiniteError(f"x holds NaN or infinity{where}; fix or drop those features")
-        if not all(bool(hidden.isfinite().all()) for hidden in vectors):
-            raise NonFiniteError(
-                "the vectors for the exponential map hold NaN or infinity although x does not: weights diverged or "
-                "features overflowed; lower the learning rate or scale the features"
-            )
+    Args:
+        weights: ``"stiefel"``, as in the paper; ``"fixed"``, an orthonormal matrix that stays as it was drawn; or
+            ``"free"``, any matrix, which starts orthonormal: time follows from space, and the map is no isometry.
+        aggregation: ``"midpoint"``, as in the paper, or ``"tangent"``: the mean in the tangent space at the origin,
+            as HGCN takes it by default.
+    """
 
+    def __init__(self, *args: Any, weights: str = "stiefel", aggregation: str = "midpoint", **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.weights = check_choice("weights", weights, ("stiefel", "fixed", "free"))
+        self.aggregation = check_choice("aggregation", aggregation, ("midpoint", "tangent"))
+        weight = self.linear.weight.detach()
+        if weights == "fixed":
+            self.linear.weight.requires_grad_(False)
+        elif weights == "free":
+            self.linear.weight = nn.Parameter(weight.as_subclass(Tensor).clone())
 
-def _check_arguments(
-    in_features: int,
-    dim: int,
-    num_layers: int,
-    stem: bool,
-    tied: bool,
-    max_tangent_norm: float | None,
-    curvature: float,
-) -> None:
-    if min(in_features, dim, num_layers) < 1:
-        raise ValueError(f"in_features={in_features}, dim={dim}, num_layers={num_layers}: each must be at least 1")
-    if not stem and dim < in_features:
-        raise ValueError(
-            f"dim={dim} is below in_features={in_features}, which orthonormal columns cannot map; use stem=True, which "
-            "reduces the features before the exponential map"
-        )
-    if not stem and tied and dim != in_features:
-        raise ValueError(f"tied layers without a stem need dim={dim} equal to in_features={in_features}; use stem=True")
-    if max_tangent_norm is not None and not max_tangent_norm > 0:
-        raise ValueError(f"max_tangent_norm={max_tangent_norm}: the cap must be positive, or None")
-    if not (math.isfinite(curvature) and curvature > 0):
-        raise ValueError(f"curvature={curvature}: give c > 0 for a space of curvature -c")
+    def convolve(self, points: Tensor, matrix: SparseMatrix) -> Tensor:
+        if self.weights != "free" and self.aggregation == "midpoint":
+            return super().convolve(points, matrix)
+        rotated = self.linear(points)
+        if self.weights == "free":
+            rotated = lorentz.project(rotated)
+        if self.aggregation == "midpoint":
+            return self.activation(midpoint(rotated, matrix))
+        vectors = sparse_matmul(matrix, lorentz.log_origin(rotated))
+        return self.activation(exp_origin(vectors, layer_radius(points.dtype)))
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, weights={self.weights!r}, aggregation={self.aggregation!r}"

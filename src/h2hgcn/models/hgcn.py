@@ -6,25 +6,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch_geometric.nn.resolver import activation_resolver
 from torch_geometric.utils import softmax
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.graph.adjacency import Adjacency, adjacency_of, check_neighbor_weights, first_rows
-from h2hgcn.graph.features import check_features
+from h2hgcn.graph.adjacency import Adjacency, check_neighbor_weights, first_rows
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
-from h2hgcn.layers.inputs import feature_dropout as dropped_features
-from h2hgcn.layers.inputs import feature_product, vector_stem
+from h2hgcn.layers.inputs import feature_product
 from h2hgcn.layers.spaces import (
+    HYPERBOLIC,
     Space,
-    check_manifold,
+    check_choice,
     check_shares,
-    check_sizes,
+    log_curvature,
     points_of,
     unit_length,
 )
-from h2hgcn.models.encoder import Encoder
+from h2hgcn.models.encoder import GraphEncoder
+from h2hgcn.models.mlp import activation_of
 
 
 def aggregate_locally(tangent: Tensor, matrix: SparseMatrix) -> Tensor:
@@ -47,11 +46,11 @@ class TangentAttention(nn.Module):
     of weight ``w`` counts as ``w`` edges.
     """
 
-    def __init__(self, dim: int, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> None:
+    def __init__(self, dim: int, **factory: Any) -> None:
         super().__init__()
-        self.receiver = nn.Linear(dim, dim, device=device, dtype=dtype)
-        self.sender = nn.Linear(dim, dim, bias=False, device=device, dtype=dtype)
-        self.score = nn.Linear(dim, 1, bias=False, device=device, dtype=dtype)
+        self.receiver = nn.Linear(dim, dim, **factory)
+        self.sender = nn.Linear(dim, dim, bias=False, **factory)
+        self.score = nn.Linear(dim, 1, bias=False, **factory)
 
     def reset_parameters(self) -> None:
         """Draws all weights again."""
@@ -88,16 +87,15 @@ class HGCNConv(nn.Module):
         attention: bool = False,
         local_aggregation: bool = False,
         weight_dropout: float = 0.0,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **factory: Any,
     ) -> None:
         super().__init__()
         self.neighbor_weights = check_neighbor_weights(neighbor_weights)
         self.local_aggregation = local_aggregation
         self.weight_dropout = weight_dropout
-        self.weight = nn.Parameter(torch.empty(out_dim, in_dim, device=device, dtype=dtype))
-        self.bias = nn.Parameter(torch.empty(out_dim, device=device, dtype=dtype)) if bias else None
-        self.attention = TangentAttention(out_dim, device=device, dtype=dtype) if attention else None
+        self.weight = nn.Parameter(torch.empty(out_dim, in_dim, **factory))
+        self.bias = nn.Parameter(torch.empty(out_dim, **factory)) if bias else None
+        self.attention = TangentAttention(out_dim, **factory) if attention else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -130,12 +128,8 @@ class HGCNConv(nn.Module):
             return matrix
         return adjacency.matrix(self.neighbor_weights, vectors.dtype)
 
-    def extra_repr(self) -> str:
-        out_dim, in_dim = self.weight.shape
-        return f"{in_dim}, {out_dim}, local_aggregation={self.local_aggregation}"
 
-
-class HGCN(Encoder):
+class HGCN(GraphEncoder):
     """Hyperbolic graph convolutional network (Chami et al. 2019), in tangent spaces, with a curvature for each layer.
 
     Layer ``l`` transforms, adds a bias and aggregates at curvature ``-c_{l-1}``; its activation leads to ``-c_l``.
@@ -143,9 +137,6 @@ class HGCN(Encoder):
     out.
 
     Args:
-        in_features: Number of features of a node.
-        dim: Dimension of the manifold.
-        num_layers: Number of convolutions.
         manifold: ``"lorentz"`` or ``"ball"``. The network is the same in both but for the coordinates of vectors, which
             are half as long in the ball.
         activation: Any activation that PyG knows by name, or None; taken in the tangent space at the origin.
@@ -154,13 +145,9 @@ class HGCN(Encoder):
         attention: Whether neighbors are weighed by attention, see ``TangentAttention``.
         local_aggregation: Whether neighbors are averaged in the tangent space of the receiving point, as the
             paper writes it, instead of the one at the origin, as the authors' code does by default.
-        feature_dropout, dropout, weight_dropout: Of the input features, of the vectors between layers, and, as in the
-            authors' code, of the weights.
+        weight_dropout: Dropout of the weights, as in the authors' code.
         curvature, learn_curvature: ``c > 0`` that all layers start with, and whether they learn their own.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
-            linear map of its features before the first layer; see ``NodeVectors``.
-        vector_dropout: Of the node vectors.
-        use_features: Whether features count; without them, the node vectors stand alone.
+        options: See ``GraphEncoder``.
     """
 
     name = "hgcn"
@@ -180,50 +167,35 @@ class HGCN(Encoder):
         neighbor_weights: str = "uniform",
         attention: bool = False,
         local_aggregation: bool = False,
-        feature_dropout: float = 0.0,
-        dropout: float = 0.0,
         weight_dropout: float = 0.0,
         curvature: float = 1.0,
         learn_curvature: bool = True,
-        node_vectors: bool = False,
-        vector_dropout: float = 0.0,
-        use_features: bool = True,
-        num_nodes: int | None = None,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__()
-        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
-        check_shares(feature_dropout=feature_dropout, dropout=dropout, weight_dropout=weight_dropout)
-        if not (math.isfinite(curvature) and curvature > 0):
-            raise ValueError(f"curvature={curvature}: give c > 0 for a space of curvature -c")
-        self.in_features = in_features
-        self.dim = dim
-        self.space = check_manifold(manifold)
-        self.feature_dropout = 0.0 if node_vectors else feature_dropout
-        self.stem = vector_stem(
-            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features,
-            device=device, dtype=dtype,
-        )  # fmt: skip
-        self.dropout = dropout
-        self.activation = activation_resolver(activation) if activation else nn.Identity()
+        super().__init__(in_features, dim, num_layers, **options)
+        check_shares(weight_dropout=weight_dropout)
+        self.space = check_choice("manifold", manifold, HYPERBOLIC)
+        self.activation = activation_of(activation)
+        self.initial = log_curvature(curvature)
         self.convs = nn.ModuleList(
             HGCNConv(
-                width, dim, bias=bias, neighbor_weights=neighbor_weights, attention=attention,
-                local_aggregation=local_aggregation, weight_dropout=weight_dropout, device=device, dtype=dtype,
+                *width,
+                bias=bias,
+                neighbor_weights=neighbor_weights,
+                attention=attention,
+                local_aggregation=local_aggregation,
+                weight_dropout=weight_dropout,
+                **self.factory,
             )
-            for width in [dim if node_vectors else in_features, *[dim] * (num_layers - 1)]
-        )  # fmt: skip
-        start = torch.full((num_layers + 1,), math.log(curvature), device=device, dtype=dtype)
+            for width in self.widths
+        )
+        start = torch.full((num_layers + 1,), self.initial, **self.factory)
         self.log_curvatures = nn.Parameter(start, requires_grad=learn_curvature)
 
     def reset_parameters(self) -> None:
         """Draws all weights again, and brings the curvatures back to where they start."""
-        if self.stem is not None:
-            self.stem.reset_parameters()
-        for conv in self.convs:
-            conv.reset_parameters()  # type: ignore[operator]
-        nn.init.constant_(self.log_curvatures, math.log(self.config["curvature"]))
+        super().reset_parameters()
+        nn.init.constant_(self.log_curvatures, self.initial)
 
     @property
     def curvatures(self) -> Tensor:
@@ -235,24 +207,15 @@ class HGCN(Encoder):
         """The factor from distances between the points, which lie at curvature -1, to those of the last space."""
         return (-0.5 * self.log_curvatures[-1]).exp()
 
-    def forward(
-        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
-    ) -> Tensor:
-        """Points of nodes with features ``x (n, in_features)``, dense or sparse: ``(n, dim + 1)`` on the hyperboloid,
-        ``(n, dim)`` in the ball.
-        """
-        check_features(x, self.in_features)
-        adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
-        x = x if self.stem is None else self.stem(x, adjacency, nodes)
+    def encode(self, hidden: Any, adjacency: Adjacency) -> Tensor:
         *scales, last_scale = (unit_length(self.space) * (0.5 * self.log_curvatures).exp()).unbind()
-        vectors: Any = dropped_features(x, self.feature_dropout, self.training)
-        graphs = adjacency.layer_graphs(len(self.convs))
+        graphs = adjacency.layer_graphs(self.num_layers)
         for k, (conv, graph, scale) in enumerate(zip(self.convs, graphs, scales, strict=True)):
             if k:
-                vectors = F.dropout(first_rows(vectors, graph), self.dropout, self.training)
-            vectors = self.activation(conv(vectors, graph, scale))
-        return points_of(vectors * last_scale, self.space)
+                hidden = F.dropout(first_rows(hidden, graph), self.dropout, self.training)
+            hidden = self.activation(conv(hidden, graph, scale))
+        return points_of(hidden * last_scale, self.space)
 
     def extra_repr(self) -> str:
         curvatures = ", ".join(f"{-c:.3g}" for c in self.curvatures.tolist())
-        return f"{self.in_features}, {self.dim}, manifold={self.space!r}, curvatures=({curvatures})"
+        return f"{super().extra_repr()}, curvatures=({curvatures})"

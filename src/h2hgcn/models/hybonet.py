@@ -6,18 +6,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch_geometric.nn.resolver import activation_resolver
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius, safe_norm, safe_reciprocal, sinhc
-from h2hgcn.graph.adjacency import adjacency_of, check_neighbor_weights, first_rows
-from h2hgcn.graph.features import check_features, is_sparse, prepare_features
+from h2hgcn.graph.adjacency import Adjacency, check_neighbor_weights, first_rows
+from h2hgcn.graph.features import is_sparse, prepare_features
 from h2hgcn.kernels.csr import csr_matmul
 from h2hgcn.layers.h2h_conv import midpoint
-from h2hgcn.layers.inputs import feature_dropout as dropped_features
-from h2hgcn.layers.inputs import feature_product, vector_stem
-from h2hgcn.layers.spaces import Space, check_shares, check_sizes
-from h2hgcn.models.encoder import Encoder
+from h2hgcn.layers.inputs import feature_product
+from h2hgcn.layers.spaces import Space
+from h2hgcn.models.encoder import GraphEncoder
+from h2hgcn.models.mlp import activation_of
 
 
 class BoostedLinear(nn.Module):
@@ -47,8 +46,7 @@ class BoostedLinear(nn.Module):
         dropout: float = 0.0,
         scale: float = 10.0,
         min_time: float = 1.1,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **factory: Any,
     ) -> None:
         super().__init__()
         if not (math.isfinite(scale) and scale > 0 and min_time > 1):
@@ -58,9 +56,9 @@ class BoostedLinear(nn.Module):
         self.initial_scale = scale
         self.min_time = min_time
         # the first row is v and b', the first column is for the time of x
-        self.weight = nn.Parameter(torch.empty(out_dim + 1, in_dim + 1, device=device, dtype=dtype))
-        self.bias = nn.Parameter(torch.empty(out_dim + 1, device=device, dtype=dtype))
-        self.log_scale = nn.Parameter(torch.empty((), device=device, dtype=dtype))
+        self.weight = nn.Parameter(torch.empty(out_dim + 1, in_dim + 1, **factory))
+        self.bias = nn.Parameter(torch.empty(out_dim + 1, **factory))
+        self.log_scale = nn.Parameter(torch.empty((), **factory))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -98,10 +96,6 @@ class BoostedLinear(nn.Module):
         space = direction * ((time.square() - 1).sqrt() * safe_reciprocal(safe_norm(direction)))
         return lorentz.project(torch.cat([time, space], dim=1))
 
-    def extra_repr(self) -> str:
-        out_width, in_width = self.weight.shape
-        return f"{in_width - 1}, {out_width - 1}, dropout={self.dropout}, min_time={self.min_time}"
-
 
 def _row_norms(x: Any, dtype: torch.dtype) -> Tensor:
     if not is_sparse(x):
@@ -111,7 +105,7 @@ def _row_norms(x: Any, dtype: torch.dtype) -> Tensor:
     return squares.sqrt()
 
 
-class HyboNet(Encoder):
+class HyboNet(GraphEncoder):
     """Fully hyperbolic graph network (Chen et al. 2022): Lorentz linear layers with boosts, Lorentz centroids of
     neighbors.
 
@@ -119,17 +113,10 @@ class HyboNet(Encoder):
     the linear map of every layer but the first.
 
     Args:
-        in_features: Number of features of a node.
-        dim: Dimension of the manifold; the points have ``dim + 1`` coordinates.
-        num_layers: Number of layers.
         activation: Any activation that PyG knows by name, or None.
         neighbor_weights: ``"uniform"`` or ``"symmetric"``, see ``H2HConv``.
-        feature_dropout, dropout: Of the input features, and of the coordinates that enter a layer.
         scale, min_time: Of the linear layers, see ``BoostedLinear``.
-        node_vectors: Whether each node of the training graph, which has ``num_nodes``, has a learned vector, added to a
-            linear map of its features before the first layer; see ``NodeVectors``.
-        vector_dropout: Of the node vectors.
-        use_features: Whether features count; without them, the node vectors stand alone.
+        options: See ``GraphEncoder``. ``dropout`` is that of the coordinates that enter a layer.
     """
 
     name = "hybonet"
@@ -145,58 +132,20 @@ class HyboNet(Encoder):
         *,
         activation: str | None = "relu",
         neighbor_weights: str = "uniform",
-        feature_dropout: float = 0.0,
-        dropout: float = 0.0,
         scale: float = 10.0,
         min_time: float = 1.1,
-        node_vectors: bool = False,
-        vector_dropout: float = 0.0,
-        use_features: bool = True,
-        num_nodes: int | None = None,
-        device: torch.device | str | None = None,
-        dtype: torch.dtype | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__()
-        check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
-        check_shares(feature_dropout=feature_dropout, dropout=dropout)
-        self.in_features = in_features
-        self.dim = dim
+        super().__init__(in_features, dim, num_layers, **options)
         self.neighbor_weights = check_neighbor_weights(neighbor_weights)
-        self.feature_dropout = 0.0 if node_vectors else feature_dropout
-        self.stem = vector_stem(
-            node_vectors, in_features, dim, num_nodes, vector_dropout, feature_dropout, use_features,
-            device=device, dtype=dtype,
-        )  # fmt: skip
-        activate = activation_resolver(activation) if activation else None
-        shared: dict[str, Any] = {"scale": scale, "min_time": min_time, "device": device, "dtype": dtype}
+        shared = {"dropout": self.dropout, "scale": scale, "min_time": min_time, **self.factory}
+        (first, *others), activate = self.widths, activation_of(activation)
         self.linears = nn.ModuleList(
-            BoostedLinear(
-                dim if k or node_vectors else in_features, dim, activate if k else None, dropout=dropout, **shared
-            )
-            for k in range(num_layers)
+            [BoostedLinear(*first, **shared), *(BoostedLinear(*width, activate, **shared) for width in others)]
         )
 
-    def reset_parameters(self) -> None:
-        """Draws all weights again."""
-        if self.stem is not None:
-            self.stem.reset_parameters()
-        for linear in self.linears:
-            linear.reset_parameters()  # type: ignore[operator]
-
-    def forward(
-        self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
-    ) -> Tensor:
-        """Points ``(n, dim + 1)`` of nodes with features ``x (n, in_features)``, dense or sparse."""
-        check_features(x, self.in_features)
-        adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
-        x = x if self.stem is None else self.stem(x, adjacency, nodes)
-        first, *others = self.linears
-        points: Tensor = first.of_features(dropped_features(x, self.feature_dropout, self.training))  # type: ignore[operator]
-        start, *graphs = adjacency.layer_graphs(len(self.linears))
-        points = midpoint(points, start.matrix(self.neighbor_weights, points.dtype))
-        for linear, graph in zip(others, graphs, strict=True):
-            points = midpoint(linear(first_rows(points, graph)), graph.matrix(self.neighbor_weights, points.dtype))
-        return lorentz.project(points)
-
-    def extra_repr(self) -> str:
-        return f"{self.in_features}, {self.dim}, neighbor_weights={self.neighbor_weights!r}"
+    def encode(self, hidden: Any, adjacency: Adjacency) -> Tensor:
+        for k, (linear, graph) in enumerate(zip(self.linears, adjacency.layer_graphs(self.num_layers), strict=True)):
+            points = linear(first_rows(hidden, graph)) if k else linear.of_features(hidden)  # type: ignore[operator]
+            hidden = midpoint(points, graph.matrix(self.neighbor_weights, points.dtype))
+        return lorentz.project(hidden)

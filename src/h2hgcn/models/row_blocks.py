@@ -1,6 +1,7 @@
 """All points of a large graph, layer by layer and in blocks of rows: exact, and with no more memory than two layers."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import SparseMatrix
+from h2hgcn.layers.h2h_conv import H2HConv
 from h2hgcn.models.h2h_gcn import H2HGCN
 
 # Rows of a block: what is written in passing stays below some tens of megabytes.
@@ -54,44 +56,34 @@ def point_blocks(
         allocate: Makes the room for a layer of so many nodes and coordinates, which may be a file; else memory is.
         progress: Is told how many of all rows of all layers are done.
     """
-    count, unit = adjacency.num_nodes, encoder.log_curvature.detach()
-    new_layer = allocate or unit.new_empty
+    count = adjacency.num_nodes
+    new_layer = allocate or encoder.log_curvature.detach().new_empty
     blocks = [slice(first, min(first + block, count)) for first in range(0, count, block)]
     total = count * (encoder.num_layers + 1)
-    *convs, last = encoder.all_convs()
-    points = new_layer(count, [*convs, last][0].in_dim + 1)
-    vectors_of = _vectors_of(encoder, nodes, adjacency)
-    for rows in blocks:
-        points[rows] = encoder.origin_map(features(rows), vectors_of(rows))
-        progress(rows.stop, total)
-    for number, conv in enumerate(convs, 1):
-        matrix = adjacency.matrix(conv.neighbor_weights, points.dtype)
-        new_points = new_layer(count, conv.out_dim + 1)
+    table = encoder.vectors
+    spread = table(nodes, adjacency) if table is not None and nodes is not None and bool((nodes < 0).any()) else None
+
+    def mapped(rows: slice) -> Tensor:
+        vectors = None
+        if table is not None:  # only new nodes need a copy of all vectors
+            vectors = table(rows if nodes is None else nodes[rows]) if spread is None else spread[rows]
+        return encoder.origin_map(features(rows), vectors)
+
+    compute: Callable[[slice], Tensor] = mapped
+    for number, conv in enumerate(encoder.all_convs()):
+        points = new_layer(count, conv.in_dim + 1)
         for rows in blocks:
-            new_points[rows] = conv.convolve(points, _rows_of(matrix, rows))
+            points[rows] = compute(rows)
             progress(number * count + rows.stop, total)
-        points = new_points
-    matrix = adjacency.matrix(last.neighbor_weights, points.dtype)
+        compute = partial(_convolved, conv, points, adjacency.matrix(conv.neighbor_weights, points.dtype))
     for rows in blocks:
-        yield rows, last.convolve(points, _rows_of(matrix, rows))
+        yield rows, compute(rows)
         progress(encoder.num_layers * count + rows.stop, total)
 
 
-def _vectors_of(encoder: H2HGCN, nodes: Tensor | None, adjacency: Adjacency) -> Callable[[slice], Tensor | None]:
-    """Gives the node vectors of a range of rows, without a copy of all, which only new nodes need."""
-    table = encoder.vectors
-    if table is None:
-        return lambda rows: None
-    if nodes is None:
-        return table
-    if bool((nodes < 0).any()):
-        return table(nodes, adjacency).__getitem__
-    return lambda rows: table(nodes[rows])
-
-
-def _rows_of(matrix: SparseMatrix, rows: slice) -> SparseMatrix:
-    """A block of rows, without its transpose: nothing is differentiated."""
+def _convolved(conv: H2HConv, points: Tensor, matrix: SparseMatrix, rows: slice) -> Tensor:
+    """Some rows of a layer, by a matrix without its transpose: nothing is differentiated."""
     first, last = int(matrix.crow[rows.start]), int(matrix.crow[rows.stop])
     nothing = matrix.crow[:0]
     parts = (matrix.crow[rows.start : rows.stop + 1] - first, matrix.col[first:last], matrix.values[first:last])
-    return SparseMatrix(*parts, nothing, nothing, matrix.values[:0])
+    return conv.convolve(points, SparseMatrix(*parts, nothing, nothing, matrix.values[:0]))

@@ -6,41 +6,34 @@ from torch import Tensor, nn
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
-from h2hgcn.layers.inputs import FeatureLinear, NodePoints, NodeTangents, NodeVectors, check_rows, feature_dropout
-from h2hgcn.layers.spaces import Space, check_shares
-from h2hgcn.models.encoder import Encoder
-from h2hgcn.models.mlp import Stack, widths
+from h2hgcn.layers.inputs import FeatureLinear, NodePoints, NodeTangents, NodeVectors, feature_dropout
+from h2hgcn.layers.spaces import Space, check_choice, check_shares
+from h2hgcn.models.encoder import Encoder, widths
+from h2hgcn.models.mlp import Stack
 
 
-class ShallowEncoder(Encoder):
-    """A learned vector or point for each node, whatever its features."""
+class NodeEncoder(Encoder):
+    """An encoder with a learned vector or point for each node of one graph."""
 
-    tasks = ("lp", "nc", "embed")
     inductive = False
-    nodes_of: ClassVar[type[NodeVectors | NodePoints]]
+    nodes_of: ClassVar[type[NodeVectors | NodePoints]] = NodeVectors
     nodes: NodeVectors | NodePoints
 
-    def __init__(self, in_features: int, dim: int, *, num_nodes: int) -> None:
-        super().__init__()
-        self.dim = dim
-        self.num_nodes = num_nodes
-        self.nodes = self.nodes_of(num_nodes, dim)
-
-    def reset_parameters(self) -> None:
-        self.nodes.reset_parameters()
-
-    def forward(self, x: Any = None, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
-        """Points ``(num_nodes, dim)``; features and graph do not matter."""
-        check_rows(x, self.num_nodes)
-        points: Tensor = self.nodes()
-        return points
+    def check_rows(self, x: Any) -> None:
+        """Raises unless there is one row of features for each node."""
+        num_nodes = len(self.nodes.weight)
+        if x is not None and x.shape[0] != num_nodes:
+            raise ValueError(
+                f"x has {x.shape[0]} rows, but the encoder has a learned vector for each of {num_nodes} nodes and no "
+                "others; pass the graph that it was made for"
+            )
 
 
-class ShallowEuclidean(ShallowEncoder):
+class ShallowEuclidean(NodeEncoder):
     """A learned Euclidean vector for each node (EUC of Chami et al. 2019).
 
     Args:
-        in_features: Number of features of a node, which do not matter.
+        in_features: Number of features of a node, which are not used.
         dim: Length of the vectors.
         num_nodes: Number of nodes of the graph.
     """
@@ -48,17 +41,28 @@ class ShallowEuclidean(ShallowEncoder):
     name = "euc"
     summary = "a learned vector for each node"
     paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC)"
+    tasks = ("lp", "nc", "embed")
     space: Space = "euclidean"
-    nodes_of = NodeVectors
+
+    def __init__(self, in_features: int, dim: int, *, num_nodes: int) -> None:
+        super().__init__()
+        self.dim = dim
+        self.nodes = self.nodes_of(num_nodes, dim)
+
+    def forward(self, x: Any = None, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
+        """Points of all nodes; features and graph are not used."""
+        self.check_rows(x)
+        points: Tensor = self.nodes()
+        return points
 
 
-class ShallowHyperbolic(ShallowEncoder):
+class ShallowHyperbolic(ShallowEuclidean):
     """A learned point of the Poincaré ball for each node (Nickel and Kiela 2017; HYP of Chami et al. 2019).
 
     The task's loss takes the place of the paper's, and there is no burn-in.
 
     Args:
-        in_features: Number of features of a node, which do not matter.
+        in_features: Number of features of a node, which are not used.
         dim: Dimension of the ball.
         points: What is learned: ``"ball"``, points of the ball, by a Riemannian optimizer; or ``"tangent"``, tangent
             vectors at the origin of the hyperboloid, by Adam, whose points are not kept within a radius.
@@ -74,20 +78,30 @@ class ShallowHyperbolic(ShallowEncoder):
     def __init__(
         self, in_features: int, dim: int, points: Literal["ball", "tangent"] = "ball", *, num_nodes: int
     ) -> None:
-        if points not in ("ball", "tangent"):
-            raise ValueError(f"points={points!r} is not known; use 'ball' or 'tangent'")
         super().__init__(in_features, dim, num_nodes=num_nodes)
-        if points == "tangent":
+        if check_choice("points", points, ("ball", "tangent")) == "tangent":
             self.space = "lorentz"
             self.nodes = NodeTangents(num_nodes, dim)
 
 
-class MixedEncoder(Encoder):
-    """A learned vector or point for each node beside its features, into an MLP."""
+class MixedEuclidean(NodeEncoder):
+    """A learned Euclidean vector for each node beside its features, into an MLP (EUC-MIXED of Chami et al. 2019).
 
+    The vectors are learned together with the MLP.
+
+    Args:
+        in_features: Number of features of a node.
+        dim: Length of the learned vectors, and width of all layers and of the result.
+        num_layers: Number of linear layers.
+        activation, dropout, feature_dropout: See ``Stack``.
+        num_nodes: Number of nodes of the graph.
+    """
+
+    name = "euc-mixed"
+    summary = "a learned vector for each node beside its features, into an MLP"
+    paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC-MIXED)"
     tasks = ("lp", "nc")
-    inductive = False
-    nodes_of: ClassVar[type[NodeVectors | NodePoints]]
+    space: Space = "euclidean"
 
     def __init__(
         self,
@@ -105,37 +119,14 @@ class MixedEncoder(Encoder):
         self.nodes = self.nodes_of(num_nodes, dim)
         self.network = _MixingMLP(in_features, dim, num_layers, activation, dropout, feature_dropout)
 
-    def reset_parameters(self) -> None:
-        self.nodes.reset_parameters()
-        self.network.reset_parameters()
-
-
-class MixedEuclidean(MixedEncoder):
-    """A learned Euclidean vector for each node beside its features, into an MLP (EUC-MIXED of Chami et al. 2019).
-
-    The vectors are learned together with the MLP.
-
-    Args:
-        in_features: Number of features of a node.
-        dim: Length of the learned vectors, and width of all layers and of the result.
-        num_layers: Number of linear layers.
-        activation, dropout, feature_dropout: See ``Stack``.
-        num_nodes: Number of nodes of the graph.
-    """
-
-    name = "euc-mixed"
-    summary = "a learned vector for each node beside its features, into an MLP"
-    paper = "Chami et al. 2019, Hyperbolic Graph Convolutional Neural Networks (EUC-MIXED)"
-    space: Space = "euclidean"
-    nodes_of = NodeVectors
-
     def forward(self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
-        """Points ``(num_nodes, dim)``; the graph does not matter."""
+        """Points of all nodes; the graph is not used."""
+        self.check_rows(x)
         points: Tensor = self.network(x, self.nodes())
         return points
 
 
-class MixedHyperbolic(MixedEncoder):
+class MixedHyperbolic(MixedEuclidean):
     """A learned point of the Poincaré ball for each node beside its features, into an MLP (HYP-MIXED of Chami et al.
     2019).
 
@@ -143,11 +134,7 @@ class MixedHyperbolic(MixedEncoder):
     for a tangent vector there, too, and mapped to the hyperboloid, so that distances are hyperbolic as in HYP.
 
     Args:
-        in_features: Number of features of a node.
         dim: Dimension of the ball, of the hyperboloid, and width of all layers.
-        num_layers: Number of linear layers.
-        activation, dropout, feature_dropout: See ``Stack``.
-        num_nodes: Number of nodes of the graph.
     """
 
     name = "hyp-mixed"
@@ -158,7 +145,7 @@ class MixedHyperbolic(MixedEncoder):
     nodes: NodePoints
 
     def forward(self, x: Any, edge_index: Any = None, edge_weight: Tensor | None = None) -> Tensor:
-        """Points ``(num_nodes, dim + 1)``; the graph does not matter."""
+        self.check_rows(x)
         tangent = self.network(x, self.nodes.tangents()).to(self.nodes.weight.dtype)  # autocast may have lowered it
         return lorentz.exp_origin(tangent, layer_radius(tangent.dtype))
 
@@ -190,7 +177,6 @@ class _MixingMLP(nn.Module):
             layer.reset_parameters()
 
     def forward(self, x: Any, vectors: Tensor) -> Tensor:
-        check_rows(x, len(vectors))
         features = feature_dropout(x, self.feature_dropout, self.training)
         hidden: Tensor = self.stack(self.of_features(features) + self.of_vectors(vectors))
         return hidden
