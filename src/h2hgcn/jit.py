@@ -18,6 +18,9 @@ _FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
+_listeners: list[Callable[[], None]] = []
+_lock = threading.RLock()
+
 
 def compiled(function: Loop) -> Loop:
     """Compiles a loop when it is first called, and keeps the code on disk where it can."""
@@ -25,11 +28,8 @@ def compiled(function: Loop) -> Loop:
 
 
 def inlined(function: Loop) -> Loop:
-    """What compiled loops call: becomes a part of each of them.
-
-    A function of its own would be compiled once by itself and once with its caller, maybe to other instructions, which
-    round differently; and which of the two is called depends on whether the caller has just been compiled or was read
-    from disk. So a run would not end as it did the first time.
+    """What compiled loops call: becomes a part of each of them. A second copy might round differently, and Numba calls
+    one or the other depending on whether the loop was just compiled or read from disk.
     """
     return _Compiled(function, {"forceinline": True})  # type: ignore[return-value]
 
@@ -37,10 +37,6 @@ def inlined(function: Loop) -> Loop:
 def on_compilation(notify: Callable[[], None]) -> None:
     """Calls ``notify`` when code has to be compiled that is not on disk yet, once in this process."""
     _listeners.append(notify)
-
-
-_listeners: list[Callable[[], None]] = []
-_lock = threading.RLock()
 
 
 class _Compiled:

@@ -37,7 +37,7 @@ def print_title(title: str) -> None:
     stdout.print(Text(title, style="bold"))
 
 
-def plain_table(*columns: str | Column, rows: Iterable[Iterable[str | Text]] = (), **options: Any) -> Table:
+def plain_table(*columns: str | Column, rows: Iterable[Iterable[Any]] = (), **options: Any) -> Table:
     """A table without lines."""
     table = Table(*columns, box=None, header_style="bold", pad_edge=False, **options)
     for row in rows:
@@ -136,10 +136,13 @@ def write_table(path: Path, columns: dict[str, Any]) -> None:
 
 
 class StopAfterEpoch:
-    """Within, SIGINT and SIGTERM only ask to stop."""
+    """Within, SIGINT and SIGTERM only ask to stop; the second one stops at once, with a message. ``force`` says whether
+    the command was given --force.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, force: bool = False) -> None:
         self._asked = 0
+        self._force = force
 
     def wanted(self) -> bool:
         return self._asked > 0
@@ -148,9 +151,11 @@ class StopAfterEpoch:
         self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if kind is KeyboardInterrupt:
+            stop("at once", self._force)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self._asked += 1
@@ -260,14 +265,14 @@ def print_classes(details: dict[str, Any]) -> None:
     if not 0 < len(classes) <= _MOST_CLASSES:
         return
     scores = ("precision", "recall", "f1")
-    columns = ("class", *(Column(name, justify="right") for name in (*scores, "support")))
-    rows = ((Text(row["name"]), *(f"{row[name]:.4f}" for name in scores), str(row["support"])) for row in classes)
+    columns = (Column(name, justify="right") for name in (*scores, "support"))
+    rows = ([Text(row["name"]), *(f"{row[name]:.4f}" for name in scores), str(row["support"])] for row in classes)
     stdout.print()
-    stdout.print(plain_table(*columns, rows=rows))
+    stdout.print(plain_table("class", *columns, rows=rows))
     names = [textwrap.shorten(row["name"], _WIDEST_NAME, placeholder="…") or "…" for row in classes]
-    heads = ("true class, predicted as", *(Column(Text(name), justify="right") for name in names))
-    counts = ((Text(name), *map(str, row)) for name, row in zip(names, details["confusion"], strict=True))
-    matrix = plain_table(*heads, rows=counts)
+    heads = (Column(Text(name), justify="right") for name in names)
+    counts = ([Text(name), *map(str, row)] for name, row in zip(names, details["confusion"], strict=True))
+    matrix = plain_table("true class, predicted as", *heads, rows=counts)
     fits = stdout.measure(matrix, options=stdout.options.update(max_width=1000)).maximum <= stdout.width
     stdout.print()
     stdout.print(matrix if fits else "The confusion matrix is wider than this terminal; see report.html or --json.")
@@ -275,26 +280,16 @@ def print_classes(details: dict[str, Any]) -> None:
 
 
 def run_cells(
-    cells: "Iterable[Cell]",
-    total: int,
-    jobs: int | None,
-    finished: "Callable[[Cell, Outcome], str]",
+    cells: "Iterable[Cell]", total: int, jobs: int | None, finished: "Callable[[Cell, Outcome], str]",
     force: bool = False,
-) -> None:
-    """Runs cells in ``jobs`` processes, by default one per core; ``finished`` turns an outcome into a status line.
-
-    The first Ctrl-C stops after the running epochs, the second at once. ``force`` says whether finished cells are
-    trained again.
-    """
+) -> None:  # fmt: skip
+    """Runs cells in ``jobs`` processes, by default one per core; ``finished`` turns an outcome into a status line."""
     from h2hgcn.experiments.runner import CellPool
 
     progress = _bar(TextColumn("runs"), TimeElapsedColumn())
     task = progress.add_task("", total=total, words="")
     processes = max(min(jobs or os.cpu_count() or 1, total), 1)
-    try:
-        with StopAfterEpoch() as signals, CellPool(processes) as pool, progress:
-            for cell, outcome in pool.outcomes(cells, signals.wanted):
-                if outcome.status != "stopped":
-                    progress.update(task, advance=1, words=finished(cell, outcome))
-    except KeyboardInterrupt:
-        stop("at once", force)
+    with StopAfterEpoch(force) as signals, CellPool(processes) as pool, progress:
+        for cell, outcome in pool.outcomes(cells, signals.wanted):
+            if outcome.status != "stopped":
+                progress.update(task, advance=1, words=finished(cell, outcome))

@@ -73,7 +73,7 @@ def _predictions(run: "Run", file: Path | None, other: Any) -> Columns:
         sources, targets = map(list, zip(*pairs, strict=True)) if pairs else ([], [])
         return {"source": sources, "target": targets, "probability": run.predict(pairs, other).tolist()}
     what = "graph" if run.task.of_collections else "node"
-    new = getattr(run, "new_nodes", ())
+    new = getattr(run, "new_nodes", known[:0])
     chosen = (new if len(new) else known).tolist() if file is None else _read_ids(file, known, what)
     return _classes(run, what, chosen, run.predict(chosen, other))
 

@@ -1,6 +1,5 @@
 """``h2hgcn train`` and ``h2hgcn finalize``."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,27 +51,13 @@ def _final_fit(run: "Run", folder: Path, force: bool) -> "Run":
     from h2hgcn.training.final import finalize as fit_finally
 
     progress = console.TrainingProgress(run.result["best_epoch"])
-
-    def work(stopped: Callable[[], bool]) -> "Run":
-        return fit_finally(run, folder, force=force, on_epoch=progress.update, should_stop=stopped)
-
-    final = _with_progress(progress, work, force)
+    with console.StopAfterEpoch(force) as signals, kept_memory(), progress:
+        final = fit_finally(run, folder, force=force, on_epoch=progress.update, should_stop=signals.wanted)
     if not final.finished:
         console.stop(f"final fit after epoch {final.result['epochs']}", force)
     if progress.first_epoch is None:
         console.tell(f"finished already, in {folder}; h2hgcn finalize --force trains it again")
     return final
-
-
-def _with_progress(
-    progress: console.TrainingProgress, work: "Callable[[Callable[[], bool]], Run]", force: bool
-) -> "Run":
-    """Trains with a bar on the terminal, until it is told to stop."""
-    try:
-        with console.StopAfterEpoch() as signals, kept_memory(), progress:
-            return work(signals.wanted)
-    except KeyboardInterrupt:
-        console.stop("at once", force)
 
 
 @flags.with_flags(given=flags.SETTINGS, graph=flags.GRAPH)
@@ -119,15 +104,13 @@ def train(
     if warning is not None:
         console.note(warning)
     progress = console.TrainingProgress(experiment.settings.last_epoch)
-
-    def work(stopped: Callable[[], bool]) -> "Run":
-        return run_experiment(
-            experiment, opened, folder, force=force, tensorboard=tensorboard, on_plan=console.tell,
-            on_epoch=progress.update, on_search=progress.search, on_chosen=progress.chosen, should_stop=stopped,
-        )  # fmt: skip
-
     try:
-        run = _with_progress(progress, work, force)
+        with console.StopAfterEpoch(force) as signals, kept_memory(), progress:
+            run = run_experiment(
+                experiment, opened, folder, force=force, tensorboard=tensorboard, on_plan=console.tell,
+                on_epoch=progress.update, on_search=progress.search, on_chosen=progress.chosen,
+                should_stop=signals.wanted,
+            )  # fmt: skip
     except SearchStopped:
         console.stop("while choosing settings", force)
     if run.finished and progress.first_epoch is None:

@@ -11,7 +11,7 @@ No term of ``D`` is negative: nothing cancels.
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,9 +60,10 @@ def _convolved(points: Tensor, weight: Tensor, matrix: SparseMatrix, slope: floa
     rows = points.new_empty(_KEPT, len(sums))
     again = _long_sums(sums, points, matrix)
     if again is not None:
+        long, exact = again
         rows[_NORM] = 0
-        rows[_NORM, again.rows] = lorentz_norm(again.sums).squeeze(1).to(rows.dtype)
-        sums[again.rows] = again.sums.to(sums.dtype)
+        rows[_NORM, long] = lorentz_norm(exact).squeeze(1).to(rows.dtype)
+        sums[long] = exact.to(sums.dtype)
     rotated = sums[:, 1:] @ weight.mT
     out = points.new_empty(len(sums), weight.shape[0] + 1)
     arrays = (sums, rotated, out, rows)
@@ -99,8 +100,8 @@ def neighborhood_sums(points: Tensor, matrix: SparseMatrix) -> Tensor:
     if again is None:
         return sums
     # other values in some rows, with the gradient of the sums
-    sums = wide(sums)
-    return sums + torch.zeros_like(sums).index_copy(0, again.rows, again.sums - sums.detach()[again.rows])
+    (rows, exact), sums = again, wide(sums)
+    return sums + torch.zeros_like(sums).index_copy(0, rows, exact - sums.detach()[rows])
 
 
 def lorentz_norm(sums: Tensor) -> Tensor:
@@ -112,16 +113,11 @@ def lorentz_norm(sums: Tensor) -> Tensor:
     return (sums[..., :1].square() - squared_norm(sums[..., 1:])).clamp_min(MIDPOINT_FLOOR).sqrt()
 
 
-class _LongSums(NamedTuple):
-    """Rows that have more neighbors than float32 sums can bear, and their sums in float64."""
-
-    rows: Tensor
-    sums: Tensor
-
-
 @torch.no_grad()
-def _long_sums(sums: Tensor, points: Tensor, matrix: SparseMatrix) -> _LongSums | None:
-    """The sums that have to be taken again; None if all are good, which is the rule. See ``numerics.LONG_SUM``."""
+def _long_sums(sums: Tensor, points: Tensor, matrix: SparseMatrix) -> tuple[Tensor, Tensor] | None:
+    """Rows that have more neighbors than float32 sums can bear, and their sums in float64; None if there are none,
+    which is the rule. See ``numerics.LONG_SUM``.
+    """
     if sums.dtype != torch.float32:
         return None
     lengths = matrix.crow.diff()
@@ -138,7 +134,7 @@ def _long_sums(sums: Tensor, points: Tensor, matrix: SparseMatrix) -> _LongSums 
     # rounded weights do not add up to 1, which the norm would take for distance
     weights /= weights.new_zeros(len(rows)).index_add(0, owner, weights)[owner]
     weighted = wide(points[matrix.col[entries]]) * weights.unsqueeze(1)
-    return _LongSums(rows, weighted.new_zeros(len(rows), points.shape[1]).index_add(0, owner, weighted))
+    return rows, weighted.new_zeros(len(rows), points.shape[1]).index_add(0, owner, weighted)
 
 
 @compiled

@@ -186,8 +186,9 @@ def _measured(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor
     slopes = torch.empty_like(growth) if with_slopes else growth
     for block in _blocks(len(points), len(others)):
         lifted = _lifted(points[block], torch.float64)
-        arrays = (lifted @ mirrored.mT, lifted, mirrored, growth[block], slopes[block])
-        _grow(*(x.numpy() for x in arrays), _ROUNDING, with_slopes)
+        product, slope = lifted @ mirrored.mT, slopes[block].numpy()
+        arrays = (product.numpy(), lifted.numpy(), mirrored.numpy(), growth[block].numpy(), slope)
+        _grow(*arrays, _ROUNDING, with_slopes)
     return growth.log1p_().to(points.dtype), slopes
 
 
@@ -200,7 +201,7 @@ def _measured_in_float32(points: Tensor, others: Tensor, with_slopes: bool) -> t
     # the sum of a product is rounded once for each coordinate, at random
     noise = torch.finfo(points.dtype).eps * (INNER_PRODUCT_STEPS + points.shape[1] ** 0.5) / CHORD_TOLERANCE
     singles = int(growth.numel() * _SHARE_OF_SINGLES)
-    arrays = (x.numpy() for x in (growth, lifted, mirrored, slopes))
+    arrays = (growth.numpy(), lifted.numpy(), mirrored.numpy(), slopes.numpy())
     known = _grow_known(*arrays, noise, _ROUNDING, singles, with_slopes)
     return (growth.log1p_(), slopes) if known else None
 
