@@ -1,4 +1,4 @@
-"""What data, and numbers made from them, can be accused of."""
+"""Exceptions and warnings."""
 
 
 class DataError(ValueError):

@@ -47,23 +47,18 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-        _sync_folder(path.parent)
+        with suppress(OSError):  # the new name reaches the disk, too, where one can sync a folder
+            handle = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
     except BaseException as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in (None, str(part)):
             error.filename = str(path)  # the name that the caller knows
         raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name reaches the disk, too, on systems where one can say so of a folder; the file itself is safe."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _remove_remains(path: Path) -> None:
@@ -138,13 +133,12 @@ def load_weights(module: "nn.Module", weights: Weights, where: str) -> None:
 
 def check_weights(weights: Weights, own: Weights, where: str) -> None:
     """Raises unless weights have the names, shapes and types of a model's ``own``, and are finite."""
-    wanted = {name: tuple(value.shape) for name, value in own.items()}
-    given = {name: tuple(value.shape) for name, value in weights.items()}
-    for name in (*wanted, *given):
-        if wanted.get(name) != given.get(name):
+    for name in {**own, **weights}:
+        there, here = (tuple(part[name].shape) if name in part else None for part in (weights, own))
+        if there != here:
             raise DataError(
-                f"{where} does not fit the model: {name} has the shape {given.get(name)} there and {wanted.get(name)} "
-                "in the model (None is for a part that it does not have)"
+                f"{where} does not fit the model: {name} has the shape {there} there and {here} in the model (None is "
+                "for a part that it does not have)"
             )
     for name, value in weights.items():
         if value.dtype != own[name].dtype:

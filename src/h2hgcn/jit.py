@@ -16,10 +16,10 @@ _GRAIN = 1 << 16
 # Sums may be taken in any order, as every BLAS does; NaN and infinity keep their meaning.
 _FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 
-_pool: ThreadPoolExecutor | None = None
-
-
 Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+_listeners: list[Callable[[], None]] = []
+_lock = threading.RLock()
 
 
 def compiled(function: Loop) -> Loop:
@@ -28,11 +28,8 @@ def compiled(function: Loop) -> Loop:
 
 
 def inlined(function: Loop) -> Loop:
-    """What compiled loops call: becomes a part of each of them.
-
-    A function of its own would be compiled once by itself and once with its caller, maybe to other instructions, which
-    round differently; and which of the two is called depends on whether the caller has just been compiled or was read
-    from disk. So a run would not end as it did the first time.
+    """What compiled loops call: becomes a part of each of them. A second copy might round differently, and Numba calls
+    one or the other depending on whether the loop was just compiled or read from disk.
     """
     return _Compiled(function, {"forceinline": True})  # type: ignore[return-value]
 
@@ -40,10 +37,6 @@ def inlined(function: Loop) -> Loop:
 def on_compilation(notify: Callable[[], None]) -> None:
     """Calls ``notify`` when code has to be compiled that is not on disk yet, once in this process."""
     _listeners.append(notify)
-
-
-_listeners: list[Callable[[], None]] = []
-_lock = threading.RLock()
 
 
 class _Compiled:
@@ -61,20 +54,17 @@ class _Compiled:
     def made(self) -> Callable[..., Any]:
         with _lock:
             if self._made is None:
-                self._made = self._make()
+                njit = _numba().njit
+                try:
+                    self._made = njit(cache=True, **self._options)(self._function)
+                except RuntimeError:  # neither the package's folder nor the user's cache can be written
+                    self._made = njit(**self._options)(self._function)
                 # Numba looks for what a loop calls among the globals of its module, and so do later calls
                 names = self._function.__globals__
                 for name, value in list(names.items()):
                     if isinstance(value, _Compiled):
                         names[name] = value.made()
             return self._made
-
-    def _make(self) -> Callable[..., Any]:
-        njit = _numba().njit
-        try:
-            return njit(cache=True, **self._options)(self._function)
-        except RuntimeError:  # neither the package's folder nor the user's cache can be written
-            return njit(**self._options)(self._function)
 
 
 @cache
@@ -112,20 +102,13 @@ def run_on_rows(loop: Callable[..., None], shape: tuple[int, ...], *arguments: A
         part.result()
 
 
+@cache
 def _threads() -> ThreadPoolExecutor:
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="h2hgcn")
-    return _pool
-
-
-def _forget_threads() -> None:
-    global _pool
-    _pool = None
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="h2hgcn")
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)  # threads do not come along
+    os.register_at_fork(after_in_child=_threads.cache_clear)  # threads do not come along
 
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)

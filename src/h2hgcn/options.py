@@ -6,6 +6,7 @@ TOML has no null and a command line has only texts, so ``"none"`` stands for Non
 import inspect
 import types
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -75,47 +76,23 @@ def _converted(value: Any, kind: Any, where: str) -> Any:
     if types.NoneType in kinds and (value is None or value == NONE):
         return None
     literals = [choice for k in kinds if get_origin(k) is Literal for choice in get_args(k)]
-    if literals:
-        if value in literals:
-            return value
-        if not {bool, int, float, str}.intersection(kinds):
-            raise DataError(f"{where}={value!r} is not known; use one of {', '.join(map(str, literals))}")
-    for converter in (_to_bool, _to_int, _to_float, _to_text):
-        converted = converter(value, kinds)
-        if converted is not None:
-            return converted
-    if Any in kinds:
+    if value in literals:
+        return value
+    if literals and not {bool, int, float, str}.intersection(kinds):
+        raise DataError(f"{where}={value!r} is not known; use one of {', '.join(map(str, literals))}")
+    if bool in kinds and str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    if not isinstance(value, bool):
+        with suppress(TypeError, ValueError, OverflowError):
+            if int in kinds and not isinstance(value, float):
+                return int(value)
+        with suppress(TypeError, ValueError, OverflowError):
+            if float in kinds:
+                return float(value)
+    if Any in kinds or (str in kinds and isinstance(value, str)):
         return value
     wanted = " or ".join([*(_NAMES[k] for k in kinds if k in _NAMES), *map(repr, literals)])
     raise DataError(f"{where}={value!r} must be {wanted or 'something else'}")
 
 
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", types.NoneType: f"'{NONE}'"}
-
-
-def _to_bool(value: Any, kinds: tuple[Any, ...]) -> bool | None:
-    if bool not in kinds:
-        return None
-    return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value).lower())
-
-
-def _to_int(value: Any, kinds: tuple[Any, ...]) -> int | None:
-    if int not in kinds or isinstance(value, bool | float):
-        return None
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _to_float(value: Any, kinds: tuple[Any, ...]) -> float | None:
-    if float not in kinds or isinstance(value, bool):
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _to_text(value: Any, kinds: tuple[Any, ...]) -> str | None:
-    return value if str in kinds and isinstance(value, str) else None

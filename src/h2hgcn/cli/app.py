@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from h2hgcn.cli import console
 from h2hgcn.cli.compare import compare
-from h2hgcn.cli.console import note, say, stderr, stdout
 from h2hgcn.cli.data import convert, datasets, inspect, models
 from h2hgcn.cli.explore import explore
 from h2hgcn.cli.predict import predict, recommend
@@ -19,6 +19,11 @@ from h2hgcn.cli.train import finalize, train
 from h2hgcn.cli.tune import tune
 from h2hgcn.errors import DataError, DataWarning
 
+_COMMANDS = (
+    train, tune, compare, reproduce, evaluate, finalize, predict, recommend, embed, split, explore, inspect, convert,
+    datasets, models,
+)  # fmt: skip
+
 app = typer.Typer(
     name="h2hgcn",
     help="Hyperbolic-to-hyperbolic graph convolutional networks: train, predict, recommend, embed, inspect.",
@@ -26,23 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    train,
-    tune,
-    compare,
-    reproduce,
-    evaluate,
-    finalize,
-    predict,
-    recommend,
-    embed,
-    split,
-    explore,
-    inspect,
-    convert,
-    datasets,
-    models,
-):
+for command in _COMMANDS:
     app.command()(command)
 
 
@@ -60,13 +49,25 @@ def _options(
         bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    stdout.quiet = stderr.quiet = os.environ.get("RANK", "0") != "0"  # of several processes, one speaks
+    _set_quiet(os.environ.get("RANK", "0") != "0")  # of several processes, one speaks
+
+
+def _set_quiet(quiet: bool) -> None:
+    console.stdout.quiet = console.stderr.quiet = quiet
 
 
 def main() -> None:
     """Runs the command line. A user's mistake is a message and exit code 2, never a traceback."""
+    show_other = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *arguments: Any, **options: Any) -> None:
+        if issubclass(category, DataWarning):
+            console.note(message)
+        else:
+            show_other(message, category, *arguments, **options)
+
     warnings.simplefilter("always", DataWarning)
-    warnings.showwarning = _show_warning
+    warnings.showwarning = show
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # PyTorch asks for large pages, which large graphs are faster on
     try:
         app()
@@ -74,15 +75,21 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (DataError, OSError, ArithmeticError, MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not _is_out_of_memory(error):
+        if isinstance(error, RuntimeError) and not any(text in str(error) for text in _OUT_OF_MEMORY):
             raise
-        stdout.quiet = stderr.quiet = False  # of several processes one speaks, but each for what goes wrong with it
-        say("error", "bold red", _message(error))
-        sys.exit(1 if _is_failure(error) else 2)
+        _set_quiet(False)  # of several processes one speaks, but each for what goes wrong with it
+        console.error(_message(error))
+        failed = isinstance(error, _FAILURES) or getattr(error, "errno", None) in _DISK_FAILURES
+        sys.exit(1 if failed else 2)
 
 
-# What goes wrong at run time through nobody's mistake.
+# What goes wrong at run time through nobody's mistake: NaN in training, too little memory, a process that died, a full
+# or broken disk.
+_FAILURES = (ArithmeticError, MemoryError, ChildProcessError, RuntimeError)
 _DISK_FAILURES = (ENOSPC, EDQUOT, EFBIG, EIO, ESTALE)
+
+# PyTorch has no class of errors for a CPU's memory; the last text is of a size that has more than 64 bits.
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "Storage size calculation overflowed")
 
 _ADVICE = {
     **dict.fromkeys((ENOSPC, EDQUOT, EFBIG), "make room and give the same command again"),
@@ -90,20 +97,6 @@ _ADVICE = {
     EISDIR: "move it away, or choose another place",
     ESTALE: "put it back and give the same command again, which resumes from there, or restarts if it is gone",
 }
-
-
-def _is_failure(error: BaseException) -> bool:
-    """A full or broken disk, too little memory, NaN in training, a process that died."""
-    return (
-        isinstance(error, ArithmeticError | MemoryError | ChildProcessError | RuntimeError)
-        or getattr(error, "errno", None) in _DISK_FAILURES
-    )
-
-
-def _is_out_of_memory(error: RuntimeError) -> bool:
-    """PyTorch has no class of errors for a CPU's memory; the last text is of a size that has more than 64 bits."""
-    texts = ("can't allocate memory", "not enough memory", "out of memory", "Storage size calculation overflowed")
-    return any(text in str(error) for text in texts)
 
 
 def _message(error: BaseException) -> str:
@@ -116,13 +109,3 @@ def _message(error: BaseException) -> str:
     where = f"{error.filename}: " if error.filename else ""
     advice = f"; {_ADVICE[error.errno]}" if error.errno in _ADVICE else ""
     return f"{where}{error.strerror.lower()}{advice}"
-
-
-_show_other_warning = warnings.showwarning
-
-
-def _show_warning(message: Any, category: type[Warning], *arguments: Any, **options: Any) -> None:
-    if issubclass(category, DataWarning):
-        note(message)
-    else:
-        _show_other_warning(message, category, *arguments, **options)

@@ -29,23 +29,28 @@ stdout = Console(markup=False, emoji=False, highlight=False)
 stderr = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
+_MOST_ROWS, _MOST_COLUMNS = 20, 8  # that are printed of a long table
+
+
 def print_title(title: str) -> None:
     stdout.print(Text(title, style="bold"))
 
 
-def plain_table(*columns: str | Column, **options: Any) -> Table:
+def plain_table(*columns: str | Column, rows: Iterable[Iterable[Any]] = (), **options: Any) -> Table:
     """A table without lines."""
-    return Table(*columns, box=None, header_style="bold", pad_edge=False, **options)
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False, **options)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
-def print_rows(columns: dict[str, list[Any]], most_rows: int = 20, most_columns: int = 8) -> None:
+def print_rows(columns: dict[str, list[Any]]) -> None:
     """The first rows and columns; a line says if there are more."""
-    shown, count = list(columns)[:most_columns], len(next(iter(columns.values())))
-    table = plain_table(*shown)
-    for row in list(zip(*(columns[name][:most_rows] for name in shown), strict=True)):
-        table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
-    stdout.print(table)
-    if count > most_rows or len(columns) > len(shown):
+    shown, count = list(columns)[:_MOST_COLUMNS], len(next(iter(columns.values())))
+    rows = zip(*(columns[name][:_MOST_ROWS] for name in shown), strict=True)
+    texts = ((f"{value:.4f}" if isinstance(value, float) else str(value) for value in row) for row in rows)
+    stdout.print(plain_table(*shown, rows=texts))
+    if count > _MOST_ROWS or len(columns) > len(shown):
         tell(f"{count:,} rows and {len(columns)} columns in total; use --out FILE or --json to get all")
 
 
@@ -63,10 +68,8 @@ def note(message: object) -> None:
     say("note", "bold yellow", message)
 
 
-def fail(message: object) -> NoReturn:
-    """Prints an error of the work itself, not of the user, and ends the program."""
+def error(message: object) -> None:
     say("error", "bold red", message)
-    raise typer.Exit(1)
 
 
 def stop(message: str, force: bool = False) -> NoReturn:
@@ -103,24 +106,19 @@ def print_json(value: Any) -> None:
         print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-_TABLES = (".csv", ".parquet")
-
-
-def check_free(path: Path, force: bool) -> None:
-    """Refuses to write over a file, before any work is done."""
+def check_free(path: Path, force: bool, suffixes: tuple[str, ...] = ()) -> None:
+    """Refuses to write over a file, or one of another format, before any work is done."""
     if path.is_dir():
         raise DataError(f"{path} is a folder; name a file")
     if path.exists() and not force:
         raise DataError(f"{path} is there already; name another file, or use --force")
     if (blocked := next((folder for folder in path.parents if folder.is_file()), None)) is not None:
         raise DataError(f"{blocked} is a file, so nothing can be written below it; name another place")
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise DataError(f"{path}: tables are written as {' or '.join(suffixes)}; end the name with one of these")
 
 
-def check_table(path: Path, force: bool) -> None:
-    """Refuses what ``write_table`` could not write."""
-    check_free(path, force)
-    if path.suffix.lower() not in _TABLES:
-        raise DataError(f"{path}: tables are written as {' or '.join(_TABLES)}; end the name with one of these")
+TABLES = (".csv", ".parquet")
 
 
 def write_table(path: Path, columns: dict[str, Any]) -> None:
@@ -136,27 +134,27 @@ def write_table(path: Path, columns: dict[str, Any]) -> None:
         write(pa.table(columns), file)
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
 class StopAfterEpoch:
-    """Within, SIGINT and SIGTERM only ask to stop."""
+    """Within, SIGINT and SIGTERM only ask to stop; the second one stops at once, with a message. ``force`` says whether
+    the command was given --force.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, force: bool = False) -> None:
         self._asked = 0
-        self._before: dict[int, Any] = {}
+        self._force = force
 
     def wanted(self) -> bool:
         return self._asked > 0
 
     def __enter__(self) -> Self:
-        for number in _SIGNALS:
-            self._before[number] = signal.signal(number, self._ask)
+        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if kind is KeyboardInterrupt:
+            stop("at once", self._force)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self._asked += 1
@@ -172,28 +170,21 @@ _PARTS = {"val": "validation"}
 class TrainingProgress:
     """Epoch, loss, validation metric and time left, on a terminal; elsewhere only that a run resumes, and its settings.
 
-    A search for settings comes first in the same bar. ``resumed_from`` is the epoch that a run resumed from, or None.
+    A search for settings comes first in the same bar. ``first_epoch`` is the first that was trained here, or None.
     """
 
     def __init__(self, epochs: int) -> None:
-        self._progress = Progress(
-            TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.fields[words]}"),
-            TimeRemainingColumn(), console=stderr, transient=True, disable=not stderr.is_terminal,
-        )  # fmt: skip
+        self._progress = _bar(TextColumn("epoch"), TimeRemainingColumn())
         self._task = self._progress.add_task("", total=epochs, words="")
         self._epochs = epochs
         self._searched = 0
         self._validation = ""
-        self._first_epoch: int | None = None
+        self.first_epoch: int | None = None
 
     @property
     def resumed_from(self) -> int | None:
-        return self._first_epoch - 1 if self._first_epoch is not None and self._first_epoch > 1 else None
-
-    @property
-    def trained(self) -> bool:
-        """Whether there was an epoch."""
-        return self._first_epoch is not None
+        """The epoch that a run resumed from."""
+        return (self.first_epoch or 1) - 1 or None
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -205,9 +196,8 @@ class TrainingProgress:
     def search(self, done: int, total: int, name: str) -> None:
         """An epoch of a search is over."""
         self._searched = total
-        self._progress.update(
-            self._task, completed=done, total=total + self._epochs, words=f"choosing settings: {name}"
-        )
+        words = f"choosing settings: {name}"
+        self._progress.update(self._task, completed=done, total=total + self._epochs, words=words)
 
     def chosen(self, search: "Search") -> None:
         """A search is over."""
@@ -216,21 +206,24 @@ class TrainingProgress:
             note(each)
 
     def update(self, report: "EpochReport", state: "TrainingState") -> None:
-        if self._first_epoch is None:
-            self._first_epoch = report.epoch
+        completed = self._searched + report.epoch
+        if self.first_epoch is None:
+            self.first_epoch = report.epoch
             if self.resumed_from is not None:
                 stderr.print(f"resuming after epoch {self.resumed_from}")
             # epochs of an earlier process took no time of this one, which estimates the time left
-            self._progress.reset(
-                self._task, total=self._searched + self._epochs, completed=self._searched + report.epoch - 1
-            )
+            self._progress.reset(self._task, total=self._searched + self._epochs, completed=completed - 1)
         if report.val is not None:
-            name = report.selection
-            part = _PARTS.get(report.part, report.part)
+            name, part = report.selection, _PARTS.get(report.part, report.part)
             self._validation = f"{part} {name} {report.val[name]:.4f}, best {state.best[name]:.4f}"
-        self._progress.update(
-            self._task, completed=self._searched + report.epoch, words=f"loss {report.loss:.4f}  {self._validation}"
-        )
+        self._progress.update(self._task, completed=completed, words=f"loss {report.loss:.4f}  {self._validation}")
+
+
+def _bar(what: TextColumn, time: TimeElapsedColumn | TimeRemainingColumn) -> Progress:
+    return Progress(
+        what, MofNCompleteColumn(), BarColumn(), TextColumn("{task.fields[words]}"), time,
+        console=stderr, transient=True, disable=not stderr.is_terminal,
+    )  # fmt: skip
 
 
 Metrics = dict[str, dict[str, float]]
@@ -244,20 +237,22 @@ def metrics_table(metrics: Metrics, selection: str, trivial: Metrics | None = No
     """The metrics of a model, beside baselines that need no training, which are by metric and name; the metric that
     selects is marked.
     """
-    table = plain_table("metric", *(_PARTS.get(part, part) for part in metrics))
     names = list(list(metrics.values())[-1])
-    selecting = next((name for name in (_WITHOUT_TERMS.get(selection), selection) if name in names), selection)
-    for name in names:
-        marked = f"{name} (selects)" if name == selecting else name
-        values = (part.get(name) for part in metrics.values())
-        table.add_row(marked, *("" if value is None else _number(value) for value in values))
+    selecting = _WITHOUT_TERMS.get(selection)
+    selecting = selecting if selecting in names else selection
+    rows = [
+        (f"{name} (selects)" if name == selecting else name, *(_number(part.get(name)) for part in metrics.values()))
+        for name in names
+    ]
+    blanks = [""] * (len(metrics) - 1)
     for metric, scores in (trivial or {}).items():
-        for name, value in scores.items():
-            table.add_row(f"baseline: {name}, {metric}", *[""] * (len(metrics) - 1), f"{value:.4f}")
-    return table
+        rows += [(f"baseline: {name}, {metric}", *blanks, f"{value:.4f}") for name, value in scores.items()]
+    return plain_table("metric", *(_PARTS.get(part, part) for part in metrics), rows=rows)
 
 
-def _number(value: float) -> str:
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
     return f"{value:.1e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"  # an error may be tiny, and is not 0
 
 
@@ -268,55 +263,32 @@ def print_classes(details: dict[str, Any]) -> None:
     classes = details.get("classes", ())
     if not 0 < len(classes) <= _MOST_CLASSES:
         return
-    table = plain_table("class", *(Column(name, justify="right") for name in ("precision", "recall", "f1", "support")))
-    for row in classes:
-        shares = (f"{row[name]:.4f}" for name in ("precision", "recall", "f1"))
-        table.add_row(Text(row["name"]), *shares, str(row["support"]))
+    scores = ("precision", "recall", "f1")
+    columns = (Column(name, justify="right") for name in (*scores, "support"))
+    rows = ([Text(row["name"]), *(f"{row[name]:.4f}" for name in scores), str(row["support"])] for row in classes)
     stdout.print()
-    stdout.print(table)
+    stdout.print(plain_table("class", *columns, rows=rows))
     names = [textwrap.shorten(row["name"], _WIDEST_NAME, placeholder="…") or "…" for row in classes]
-    matrix = plain_table("true class, predicted as", *(Column(Text(name), justify="right") for name in names))
-    for name, counts in zip(names, details["confusion"], strict=True):
-        matrix.add_row(Text(name), *map(str, counts))
+    heads = (Column(Text(name), justify="right") for name in names)
+    counts = ([Text(name), *map(str, row)] for name, row in zip(names, details["confusion"], strict=True))
+    matrix = plain_table("true class, predicted as", *heads, rows=counts)
+    fits = stdout.measure(matrix, options=stdout.options.update(max_width=1000)).maximum <= stdout.width
     stdout.print()
-    if stdout.measure(matrix, options=stdout.options.update(max_width=1000)).maximum <= stdout.width:
-        stdout.print(matrix)
-    else:
-        stdout.print("The confusion matrix is wider than this terminal; see report.html or --json.")
+    stdout.print(matrix if fits else "The confusion matrix is wider than this terminal; see report.html or --json.")
     stdout.print()
-
-
-def epochs_line(result: dict[str, Any], resumed_from: int | None) -> str:
-    """How long training took, and the epoch it resumed from."""
-    stopped = "stopped early" if result["stopped_early"] else "all epochs"
-    line = f"best epoch {result['best_epoch']} of {result['epochs']} ({stopped}), {result['seconds']:.1f} s of training"
-    return f"{line}, resumed from epoch {resumed_from}" if resumed_from else line
 
 
 def run_cells(
-    cells: "Iterable[Cell]",
-    total: int,
-    jobs: int | None,
-    finished: "Callable[[Cell, Outcome], str]",
+    cells: "Iterable[Cell]", total: int, jobs: int | None, finished: "Callable[[Cell, Outcome], str]",
     force: bool = False,
-) -> None:
-    """Runs cells in ``jobs`` processes, by default one per core; ``finished`` turns an outcome into a status line.
-
-    The first Ctrl-C stops after the running epochs, the second at once. ``force`` says whether finished cells are
-    trained again.
-    """
+) -> None:  # fmt: skip
+    """Runs cells in ``jobs`` processes, by default one per core; ``finished`` turns an outcome into a status line."""
     from h2hgcn.experiments.runner import CellPool
 
-    columns = (TextColumn("runs"), MofNCompleteColumn(), BarColumn(), TimeElapsedColumn())
-    progress = Progress(
-        *columns, TextColumn("{task.fields[words]}"), console=stderr, transient=True, disable=not stderr.is_terminal
-    )
-    bar = progress.add_task("", total=total, words="")
+    progress = _bar(TextColumn("runs"), TimeElapsedColumn())
+    task = progress.add_task("", total=total, words="")
     processes = max(min(jobs or os.cpu_count() or 1, total), 1)
-    try:
-        with StopAfterEpoch() as signals, CellPool(processes) as pool, progress:
-            for cell, outcome in pool.outcomes(cells, signals.wanted):
-                if outcome.status != "stopped":
-                    progress.update(bar, advance=1, words=finished(cell, outcome))
-    except KeyboardInterrupt:
-        stop("at once", force)
+    with StopAfterEpoch(force) as signals, CellPool(processes) as pool, progress:
+        for cell, outcome in pool.outcomes(cells, signals.wanted):
+            if outcome.status != "stopped":
+                progress.update(task, advance=1, words=finished(cell, outcome))

@@ -3,21 +3,17 @@
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from h2hgcn.cli.console import check_free, counted, starting, stdout, tell
-from h2hgcn.cli.options import Edges, Force, NoFinal
+from h2hgcn.cli import console
+from h2hgcn.cli import options as flags
 from h2hgcn.cli.runs import open_run
 from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from h2hgcn.explorer import Scene
-    from h2hgcn.training import Run
 
 
 def explore(
@@ -27,13 +23,13 @@ def explore(
     ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser; print the address only.")] = False,
     export: Annotated[Path | None, typer.Option(help="Write one HTML file instead, which needs no server.")] = None,
-    edges: Edges = None,
+    edges: flags.Edges = None,
     coordinates: Annotated[
         Literal["lorentz", "poincare", "klein", "tangent", "euclidean"] | None,
         typer.Option(help="Coordinates of a file that does not name them."),
     ] = None,
-    force: Force = False,
-    no_final: NoFinal = False,
+    force: flags.Force = False,
+    no_final: flags.NoFinal = False,
 ) -> None:
     """Explore an embedding on the Poincaré disk in the browser: drag, zoom, search, neighbors, likely links, depth.
 
@@ -42,31 +38,25 @@ def explore(
     Example: h2hgcn explore runs/disease-lp-h2h-gcn-seed0 --export disease.html
     """
     if export is not None:
-        check_free(export, force)
-    else:
-        _check_server()
-    with starting():
+        console.check_free(export, force)
+    elif missing := [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]:
+        raise DataError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed; "
+            "pip install 'h2hgcn[explorer]', or write a file with --export"
+        )
+    with console.starting():
         scene = open_scene(run, edges, coordinates, final=not no_final)
     if export is not None:
         from h2hgcn.explorer import write_page
 
         write_page(export, scene)
-        tell(f"{counted(len(scene.points), 'point')}: {export}")
+        console.tell(f"{console.counted(len(scene.points), 'point')}: {export}")
         return
     from h2hgcn.explorer.server import address_of, open_port, serve
 
     opened = open_port(port)
-    stdout.print(f"{address_of(opened)}   (Ctrl-C ends it)", soft_wrap=True)
+    console.stdout.print(f"{address_of(opened)}   (Ctrl-C ends it)", soft_wrap=True)
     serve(scene, opened, browser=not no_browser)
-
-
-def _check_server() -> None:
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise DataError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed; "
-            "pip install 'h2hgcn[explorer]', or write a file with --export"
-        )
 
 
 def open_scene(path: Path, edges: str | None = None, coordinates: str | None = None, final: bool = False) -> "Scene":
@@ -82,10 +72,11 @@ def open_scene(path: Path, edges: str | None = None, coordinates: str | None = N
 
 
 def _scene_of_run(path: Path, final: bool) -> "Scene":
+    import numpy as np
+
     from h2hgcn.embeddings import read_embeddings
     from h2hgcn.explorer import make_scene
-    from h2hgcn.training.artifacts import read_layout
-    from h2hgcn.training.names import NodeNames
+    from h2hgcn.training.artifacts import ids_of, read_layout
 
     run = open_run(path, with_data=False, final=final)
     points = (run.folder or path) / "embeddings.parquet"
@@ -94,79 +85,55 @@ def _scene_of_run(path: Path, final: bool) -> "Scene":
     read = read_embeddings(points)
     source = run.config["data"]
     data = source.get("dataset") or getattr(run.data, "name", None) or Path(source.get("graphs", path)).name
-    whole = not run.task.of_collections and run.data is not None
-    if whole:
-        _check_ids(points, read.ids, NodeNames(run.data).ids)
-    return make_scene(
-        read.points,
-        read.ids,
-        read.labels,
-        read.coordinates,
-        run.data.edge_index.numpy() if whole else None,
-        {**read.extra, **(_predictions(run) if whole and run.classes is not None else {})},
-        title=f"{data} by {run.config['model']['name']}" + ("" if run.task.parts else ", final fit"),
-        probabilities=run.link_probabilities if whole else None,
-        distance_scale=run.model.scale,
-        rank=run.link_order()[1] if whole else None,
-        directed=whole and run.link_order()[0] == "out",
-        layout=read_layout(points.with_name("layout.safetensors"), read.points),
-    )
-
-
-def _check_ids(path: Path, ids: "NDArray[Any]", of_graph: "NDArray[Any]") -> None:
-    """Edges and predictions are by row, so the points have to be those of the graph, in its order."""
-    import numpy as np
-
-    if not np.array_equal(ids.astype(np.str_), of_graph.astype(np.str_)):
+    title = f"{data} by {run.config['model']['name']}" + ("" if run.task.parts else ", final fit")
+    shown = (read.points, read.ids, read.labels, read.coordinates)
+    layout = read_layout(points.with_name("layout.safetensors"), read.points)
+    scale = run.model.scale
+    if run.task.of_collections or run.data is None:
+        return make_scene(*shown, None, read.extra, title=title, distance_scale=scale, layout=layout)
+    # edges and predictions are by row, so the points have to be those of the graph, in its order
+    if not np.array_equal(read.ids.astype(np.str_), ids_of(run.data).astype(np.str_)):
         raise DataError(
-            f"{path} has other nodes than the run's graph, or another order of them; delete it and give the run's "
+            f"{points} has other nodes than the run's graph, or another order of them; delete it and give the run's "
             "command again, which writes it again, or explore the file by itself"
         )
-
-
-def _predictions(run: "Run") -> dict[str, Any]:
-    """The likeliest class of each node, and how sure the model is of it."""
-    import numpy as np
-
-    sure, number = run.predict().max(1)
-    classes = np.array(run.classes)
-    return {"prediction": classes[number.numpy()], "confidence": sure.numpy()}
+    extra = dict(read.extra)
+    if run.classes is not None:  # the likeliest class of each node, and how sure the model is of it
+        sure, number = run.predict().max(1)
+        extra |= {"prediction": np.array(run.classes)[number.numpy()], "confidence": sure.numpy()}
+    direction, rank = run.link_order()
+    return make_scene(
+        *shown, run.data.edge_index.numpy(), extra, title=title, probabilities=run.link_probabilities,
+        distance_scale=scale, rank=rank, directed=direction == "out", layout=layout,
+    )  # fmt: skip
 
 
 def _scene_of_file(path: Path, edges: str | None, coordinates: str | None) -> "Scene":
+    import numpy as np
+
+    from h2hgcn.datasets.loading import load_graph_by_text
     from h2hgcn.embeddings import read_embeddings
     from h2hgcn.explorer import make_scene
+    from h2hgcn.training.names import NodeNames
 
     if not path.exists():
         raise DataError(f"{path} does not exist; give the folder of a run, or a file of embeddings")
     read = read_embeddings(path, coordinates)
-    graph = None if edges is None else _open_edges(edges)
+    links = None
+    if edges is not None:
+        with warnings.catch_warnings():  # features are not used
+            warnings.filterwarnings("ignore", ".*no features were given", DataWarning)
+            graph = load_graph_by_text(edges)
     try:
-        links = None if graph is None else _edges_among(read.ids, graph)
+        if edges is not None:  # by the rows of its nodes in the file
+            wanted = NodeNames(graph).ids.astype(np.str_)
+            order = np.argsort(read.ids.astype(np.str_), kind="stable")
+            ordered = read.ids.astype(np.str_)[order]
+            places = np.searchsorted(ordered, wanted).clip(max=len(ordered) - 1)
+            unknown = ordered[places] != wanted
+            if unknown.any():
+                raise DataError(f"--edges names the node {wanted[unknown][0]}, which has no point; leave its edges out")
+            links = order[places][graph.edge_index.numpy()]
         return make_scene(read.points, read.ids, read.labels, read.coordinates, links, read.extra, title=path.stem)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
-
-
-def _open_edges(edges: str) -> Any:
-    from h2hgcn.datasets.loading import load_graph_by_text
-
-    with warnings.catch_warnings():  # features are not used
-        warnings.filterwarnings("ignore", ".*no features were given", DataWarning)
-        return load_graph_by_text(edges)
-
-
-def _edges_among(ids: "NDArray[Any]", graph: Any) -> "NDArray[np.int64]":
-    """The edges of a graph by the rows of its nodes in a file."""
-    import numpy as np
-
-    from h2hgcn.training.names import NodeNames
-
-    order = np.argsort(ids.astype(np.str_), kind="stable")
-    ordered, wanted = ids.astype(np.str_)[order], NodeNames(graph).ids.astype(np.str_)
-    places = np.searchsorted(ordered, wanted).clip(max=len(ordered) - 1)
-    unknown = ordered[places] != wanted
-    if unknown.any():
-        raise DataError(f"--edges names the node {wanted[unknown][0]}, which has no point; leave its edges out")
-    rows: NDArray[np.int64] = order[places]
-    return rows[graph.edge_index.numpy()]

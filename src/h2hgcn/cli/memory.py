@@ -31,8 +31,9 @@ def kept_memory() -> Iterator[None]:
     """Within, memory that is freed stays with the process, on Linux with glibc; elsewhere, and where environment
     variables set the allocator up, nothing changes.
     """
-    libc = _glibc()
-    if libc is None:
+    chosen = any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ)
+    libc = ctypes.CDLL(None) if sys.platform.startswith("linux") and not chosen else None
+    if libc is None or not hasattr(libc, "gnu_get_libc_version"):
         yield
         return
     over = threading.Event()
@@ -42,25 +43,14 @@ def kept_memory() -> Iterator[None]:
             libc.malloc_trim(0)
 
     thread = threading.Thread(target=give_back, name="h2hgcn-memory", daemon=True)
-    _set(libc, _KEPT)
+    for option, value in _KEPT.items():
+        libc.mallopt(option, value)
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
-        _set(libc, _USUAL)
+        for option, value in _USUAL.items():
+            libc.mallopt(option, value)
         libc.malloc_trim(0)
-
-
-def _glibc() -> ctypes.CDLL | None:
-    chosen = any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ)
-    if not sys.platform.startswith("linux") or chosen:
-        return None
-    libc = ctypes.CDLL(None)
-    return libc if hasattr(libc, "gnu_get_libc_version") else None
-
-
-def _set(libc: ctypes.CDLL, options: dict[int, int]) -> None:
-    for option, value in options.items():
-        libc.mallopt(option, value)

@@ -6,32 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from h2hgcn.cli.console import (
-    check_table,
-    note,
-    plain_table,
-    print_json,
-    print_rows,
-    print_title,
-    progress_bar,
-    stdout,
-    tell,
-    write_table,
-)
-from h2hgcn.cli.options import (
-    READING,
-    DataFolder,
-    Force,
-    Given,
-    Json,
-    NewEdges,
-    NewFeatures,
-    NoFinal,
-    OtherGraphs,
-    RunPath,
-    Table,
-    with_graph,
-)
+from h2hgcn.cli import console
+from h2hgcn.cli import options as flags
 from h2hgcn.cli.runs import add_new_nodes, open_other_graph, open_run, warn_of
 from h2hgcn.errors import DataError, DataWarning
 
@@ -41,10 +17,11 @@ if TYPE_CHECKING:
 Columns = dict[str, list[Any]]
 
 
-@with_graph("edges", *(name for name in READING if name != "labels"))
+@flags.with_flags(new=flags.NEW_NODES, graph=("edges", *(name for name in flags.READING if name != "labels")))
 def predict(
-    run: RunPath,
-    graph: Given,
+    run: flags.RunPath,
+    new: flags.Given,
+    graph: flags.Given,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -52,14 +29,12 @@ def predict(
             "--new-edges, the new nodes."
         ),
     ] = None,
-    new_edges: NewEdges = None,
-    new_features: NewFeatures = None,
-    graphs: OtherGraphs = None,
-    data: DataFolder = None,
-    out: Table = None,
-    force: Force = False,
-    no_final: NoFinal = False,
-    json: Json = False,
+    graphs: flags.OtherGraphs = None,
+    data: flags.DataFolder = None,
+    out: flags.Table = None,
+    force: flags.Force = False,
+    no_final: flags.NoFinal = False,
+    json: flags.Json = False,
 ) -> None:
     """Predict links, classes of nodes, or classes of graphs, with probabilities.
 
@@ -71,55 +46,36 @@ def predict(
     h2hgcn predict runs/shapes-gc-h2h-gcn-seed0 --graphs new-shapes --out classes.csv
     """
     if out is not None:
-        check_table(out, force)
+        console.check_free(out, force, console.TABLES)
     trained = open_run(run, data, "edges" not in graph and graphs is None, not no_final)
-    opened = add_new_nodes(trained, new_edges, new_features, graph)
+    opened = add_new_nodes(trained, new, graph)
     other = open_other_graph(opened, graph, graphs) if opened is trained else None
-    columns = _PREDICT[opened.task.name](opened, file, other)
+    columns = _predictions(opened, file, other)
     warn_of(opened)
     _write(columns, out, json)
 
 
-def _links(run: "Run", file: Path | None, other: Any) -> Columns:
-    if file is None:
-        raise DataError("name the pairs: give a file with two nodes in each row, or use h2hgcn recommend")
-    sources, targets = _read_pairs(file, _node_ids(run, other))
-    probabilities = run.predict(list(zip(sources, targets, strict=True)), other)
-    return {"source": sources, "target": targets, "probability": probabilities.tolist()}
-
-
-def _nodes(run: "Run", file: Path | None, other: Any) -> Columns:
-    known = _node_ids(run, other)
-    new = getattr(run, "new_nodes", known[:0])
-    nodes = (new if len(new) else known).tolist() if file is None else _read_ids(file, known, "node")
-    return _classes(run, "node", nodes, run.predict(nodes, other))
-
-
-def _graphs(run: "Run", file: Path | None, other: Any) -> Columns:
+def _predictions(run: "Run", file: Path | None, other: Any) -> Columns:
     from h2hgcn.datasets.on_disk import is_graph
     from h2hgcn.training.names import ids_of
 
-    if is_graph(other):
+    if run.task.predicts is None:
+        raise DataError("a run of --task embed has distances, no probabilities; use h2hgcn recommend or h2hgcn embed")
+    if run.task.of_collections and is_graph(other):
         if file is not None:
             raise DataError(f"{file}: --edges gives one graph, whose class is predicted; leave the file out")
         return _classes(run, "graph", [other.name], run.predict(other))
-    collection = run.data if other is None else other
-    known = ids_of(collection)
-    chosen = known.tolist() if file is None else _read_ids(file, known, "graph")
-    return _classes(run, "graph", chosen, run.predict(chosen, collection))
-
-
-def _embedding(run: "Run", file: Path | None, other: Any) -> Columns:
-    raise DataError("a run of --task embed has distances, no probabilities; use h2hgcn recommend or h2hgcn embed")
-
-
-_PREDICT = {"lp": _links, "nc": _nodes, "gc": _graphs, "embed": _embedding}
-
-
-def _node_ids(run: "Run", other: Any) -> Any:
-    from h2hgcn.training.names import NodeNames
-
-    return NodeNames(run.data if other is None else other).ids
+    known = ids_of(run.data if other is None else other)
+    if run.task.predicts == "pairs":
+        if file is None:
+            raise DataError("name the pairs: give a file with two nodes in each row, or use h2hgcn recommend")
+        pairs = _read_pairs(file, known)
+        sources, targets = map(list, zip(*pairs, strict=True)) if pairs else ([], [])
+        return {"source": sources, "target": targets, "probability": run.predict(pairs, other).tolist()}
+    what = "graph" if run.task.of_collections else "node"
+    new = getattr(run, "new_nodes", known[:0])
+    chosen = (new if len(new) else known).tolist() if file is None else _read_ids(file, known, what)
+    return _classes(run, what, chosen, run.predict(chosen, other))
 
 
 def _classes(run: "Run", what: str, names: list[Any], probabilities: Any) -> Columns:
@@ -132,10 +88,11 @@ def _classes(run: "Run", what: str, names: list[Any], probabilities: Any) -> Col
     return columns | {f"p({name})": probabilities[:, k].tolist() for k, name in enumerate(classes)}
 
 
-@with_graph("header")
+@flags.with_flags(new=flags.NEW_NODES, graph=("header",))
 def recommend(
-    run: RunPath,
-    graph: Given,
+    run: flags.RunPath,
+    new: flags.Given,
+    graph: flags.Given,
     node: Annotated[str | None, typer.Option(help="The id of a node.")] = None,
     nodes: Annotated[Path | None, typer.Option(help="A file of node ids.")] = None,
     all_nodes: Annotated[bool, typer.Option("--all", help="All nodes.")] = False,
@@ -153,12 +110,10 @@ def recommend(
         Literal["exact", "hnsw", "ivf"] | None,
         typer.Option(help="hnsw and ivf need the extra scale and are kept in RUN.", show_default="by the graph's size"),
     ] = None,
-    new_edges: NewEdges = None,
-    new_features: NewFeatures = None,
-    out: Table = None,
-    force: Force = False,
-    no_final: NoFinal = False,
-    json: Json = False,
+    out: flags.Table = None,
+    force: flags.Force = False,
+    no_final: flags.NoFinal = False,
+    json: flags.Json = False,
 ) -> None:
     """List the likeliest missing links of a node, of a file of nodes, of all nodes, or of the whole graph.
 
@@ -178,69 +133,70 @@ def recommend(
     if top is not None and k is not None:
         raise DataError("--top is the number of links of the whole graph, -k of each node; give one of them")
     if out is not None:
-        check_table(out, force)
-    if graph and new_edges is None:
+        console.check_free(out, force, console.TABLES)
+    if graph and "new_edges" not in new:
         raise DataError("--header and --no-header are about the file of --new-edges, which is not given")
-    opened = add_new_nodes(open_run(run, with_data=False, final=not no_final), new_edges, new_features, graph)
+    opened = add_new_nodes(open_run(run, with_data=False, final=not no_final), new, graph)
     warn_of(opened)
     if opened.classes is not None and opened.link_decoder is not None:
-        note("this run learned classes: its link probabilities are not calibrated; use their order")
+        console.note("this run learned classes: its link probabilities are not calibrated; use their order")
     if node is not None and out is None and index is None:
         _print_links(opened, node, k or 10, direction, json)
         return
-    from h2hgcn.training.names import NodeNames
+    from h2hgcn.training.artifacts import ids_of
     from h2hgcn.training.recommending import recommend_links_of, top_links_of
 
     wanted: Any = None if node is None else [node]
     if nodes is not None and opened.data is not None:
-        wanted = _read_ids(nodes, NodeNames(opened.data).ids, "node")
-    with progress_bar("nodes") as progress:
+        wanted = _read_ids(nodes, ids_of(opened.data), "node")
+    with console.progress_bar("nodes") as progress:
         if top is not None:
-            columns = top_links_of(opened, top, index, progress, tell)
+            columns = top_links_of(opened, top, index, progress, console.tell)
         else:
-            columns = recommend_links_of(opened, wanted, k or 10, index, direction, progress, tell)
+            columns = recommend_links_of(opened, wanted, k or 10, index, direction, progress, console.tell)
     _write(columns, out, json)
 
 
 def _print_links(opened: "Run", node: str, k: int, direction: str | None, json: bool) -> None:
-    rows = opened.recommend(node, k, direction)
+    links = opened.recommend(node, k, direction)
     if json:
-        print_json([row._asdict() for row in rows])
+        console.print_json([link._asdict() for link in links])
         return
     preposition = {"out": "from", "in": "to", None: "of"}[opened.link_order(direction)[0]]
-    print_title(f"likeliest missing links {preposition} {node}")
-    table = plain_table("node", "probability", "distance")
-    for row in rows:
-        probability = "-" if row.probability is None else f"{row.probability:.4f}"
-        table.add_row(str(row.node), probability, f"{row.distance:.4f}")
-    stdout.print(table)
+    console.print_title(f"likeliest missing links {preposition} {node}")
+    rows = (
+        (str(link.node), "-" if link.probability is None else f"{link.probability:.4f}", f"{link.distance:.4f}")
+        for link in links
+    )
+    console.stdout.print(console.plain_table("node", "probability", "distance", rows=rows))
 
 
 def _write(columns: dict[str, Any], out: Path | None, json: bool) -> None:
     """To a file, as JSON, or the first rows as a table."""
     if out is not None:
-        write_table(out, columns)
-        tell(f"{len(next(iter(columns.values()))):,} rows: {out}")
+        console.write_table(out, columns)
+        console.tell(f"{len(next(iter(columns.values()))):,} rows: {out}")
     if json or out is None:
         plain = {name: column if isinstance(column, list) else column.tolist() for name, column in columns.items()}
         if json:
-            print_json([dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)])
+            rows = zip(*plain.values(), strict=True)
+            console.print_json([dict(zip(plain, row, strict=True)) for row in rows])
         else:
-            print_rows(plain)
+            console.print_rows(plain)
 
 
-def _read_pairs(path: Path, known: Any) -> list[list[Any]]:
-    """The sources and the targets of pairs of ``known`` ids, as two lists."""
+def _read_pairs(path: Path, known: Any) -> list[tuple[Any, ...]]:
+    """Pairs of ``known`` ids."""
     from h2hgcn.datasets.tables import EDGE_COLUMN_NAMES, end_columns
 
     table = _read(path, known, EDGE_COLUMN_NAMES)
     if len(table.columns) < 2:
         raise DataError(f"{path} has one column; a pair needs two nodes: delimit them by a comma or a tab")
-    sources, targets = _known_ids(table, end_columns(table.columns), known, "node")
-    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+    pairs = _known_ids(table, end_columns(table.columns), known, "node")
+    for row, (source, target) in enumerate(pairs):
         if source == target:
             raise DataError(f"{table.where(row)}: the pair is the node {source!r} with itself; leave the row out")
-    return [sources, targets]
+    return pairs
 
 
 def _read_ids(path: Path, known: Any, what: str) -> list[Any]:
@@ -248,7 +204,7 @@ def _read_ids(path: Path, known: Any, what: str) -> list[Any]:
     from h2hgcn.datasets.tables import id_column
 
     table = _read(path, known, frozenset({what}))
-    return _known_ids(table, (id_column(table.columns),), known, what)[0]
+    return [one for (one,) in _known_ids(table, (id_column(table.columns),), known, what)]
 
 
 def _read(path: Path, known: Any, names: frozenset[str]) -> Any:
@@ -262,19 +218,17 @@ def _read(path: Path, known: Any, names: frozenset[str]) -> Any:
     return table
 
 
-def _known_ids(table: Any, columns: tuple[int, ...], known: Any, what: str) -> list[list[Any]]:
-    """Ids as the graph has them, matched by their text: 7 matches 7 in a column of text, too."""
+def _known_ids(table: Any, columns: tuple[int, ...], known: Any, what: str) -> list[tuple[Any, ...]]:
+    """The ids of each row as the graph has them, matched by their text: 7 matches 7 in a column of text, too."""
     from h2hgcn.datasets.arrays import unknown_nodes
 
     by_text = {str(node): node for node in known.tolist()}
-    written = [table.ids(column).tolist() for column in columns]
-    unknown = [
-        (row, node) for row, ids in enumerate(zip(*written, strict=True)) for node in ids if str(node) not in by_text
-    ]
+    written = list(zip(*(table.ids(column).tolist() for column in columns), strict=True))
+    unknown = [(row, node) for row, ids in enumerate(written) for node in ids if str(node) not in by_text]
     if unknown:
         row = unknown[0][0]
         header = row == 0 and not table.has_header
         hint = "; if the line is a header, name its columns id, or source and target" if header else ""
         problem = unknown_nodes([node for _, node in unknown], known, what)
         raise DataError(f"{table.where(row)}: {problem}{hint}")
-    return [[by_text[str(node)] for node in ids] for ids in written]
+    return [tuple(by_text[str(node)] for node in ids) for ids in written]

@@ -6,32 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from h2hgcn.cli.console import (
-    check_free,
-    check_table,
-    metrics_table,
-    note,
-    print_classes,
-    print_json,
-    progress_bar,
-    starting,
-    stdout,
-    tell,
-    write_table,
-)
-from h2hgcn.cli.options import (
-    READING,
-    DataFolder,
-    Force,
-    Given,
-    Json,
-    NewEdges,
-    NewFeatures,
-    NoFinal,
-    OtherGraphs,
-    RunPath,
-    with_graph,
-)
+from h2hgcn.cli import console
+from h2hgcn.cli import options as flags
 from h2hgcn.errors import DataError, DataWarning
 
 if TYPE_CHECKING:
@@ -43,22 +19,22 @@ _SAME_WAY = ("weights", "directed", "source", "target", "delimiter", "comment")
 
 
 def open_run(
-    path: Path, root: Path | None = None, with_data: bool = True, final: bool = False, moved: Given | None = None
+    path: Path, root: Path | None = None, with_data: bool = True, final: bool = False, moved: flags.Given | None = None
 ) -> "Run":
     """A run with its data: one graph is in the run's folder, a collection is where it was, or where ``moved`` says.
     With ``final``, its final fit if there is one.
     """
     if not path.is_dir():
         raise DataError(f"{path} is not a folder; give the folder of a run")
-    with starting():
+    with console.starting():
         from h2hgcn.training.loading import load_final, load_run
 
         run = load_run(path)
         fitted, problem = load_final(run) if final else (None, None)
     if problem is not None:
-        note(f"{problem}; the run itself is used")
+        console.note(f"{problem}; the run itself is used")
     if fitted is not None:
-        tell(f"using the final fit in {fitted.folder}; --no-final uses the run itself")
+        console.tell(f"using the final fit in {fitted.folder}; --no-final uses the run itself")
         run = fitted
     if run.data is None and with_data:
         run.data = _collection(run, path, root, moved or {})
@@ -67,7 +43,7 @@ def open_run(
     return run
 
 
-def _collection(run: "Run", path: Path, root: Path | None, moved: Given) -> Any:
+def _collection(run: "Run", path: Path, root: Path | None, moved: flags.Given) -> Any:
     """The collection that the run was trained on; ``moved`` has its folder and labels, if they were moved."""
     from h2hgcn.datasets.on_disk import fingerprint
     from h2hgcn.experiments.config import GraphChoice, open_graph
@@ -101,35 +77,27 @@ def warn_of(run: "Run") -> None:
     from h2hgcn.training.result_warnings import serious_warnings
 
     for warning in serious_warnings(run.result):
-        note(warning)
+        console.note(warning)
 
 
-def add_new_nodes(run: "Run", new_edges: str | None, new_features: str | None, graph: Given) -> "Run":
+def add_new_nodes(run: "Run", new: flags.Given, graph: flags.Given) -> "Run":
     """The run with new nodes, if there are any."""
-    if new_edges is None and new_features is None:
+    if not new:
         return run
+    from h2hgcn.datasets.loading import options_of
+
     if "edges" in graph:
         raise DataError("--edges is another graph, --new-edges and --new-features add to that of the run; choose one")
-    useless = [f"--{name}" for name in graph if name not in _OF_NEW_EDGES]
-    if useless:
+    if useless := [f"--{name}" for name in graph if name not in _OF_NEW_EDGES]:
         raise DataError(f"{', '.join(useless)}: not with --new-edges, which join the run's graph; leave it out")
     # ids of the run tell whether new edges have a header
-    of_run = {name: value for name, value in run.config["data"].items() if name in _OF_NEW_EDGES and name != "header"}
-    read = {**(of_run if new_edges is not None else {}), **graph}
-    if ("source" in read) != ("target" in read):
-        raise DataError("--source and --target belong together; give both or none")
-    return run.with_new(
-        None if new_edges is None else Path(new_edges),
-        None if new_features is None else Path(new_features),
-        weights=False if read.get("weights") == "none" else read.get("weights"),
-        columns=(read["source"], read["target"]) if "source" in read else None,
-        header=read.get("header"),
-        delimiter=read.get("delimiter"),
-        comment=read.get("comment"),
-    )
+    kept = [name for name in _OF_NEW_EDGES if name != "header" and "new_edges" in new]
+    before = {name: value for name, value in run.config["data"].items() if name in kept}
+    edges, features = (Path(new[name]) if name in new else None for name in flags.NEW_NODES)
+    return run.with_new(edges, features, **options_of(**before | graph))
 
 
-def open_other_graph(run: "Run", graph: Given, graphs: str | None = None) -> Any:
+def open_other_graph(run: "Run", graph: flags.Given, graphs: str | None) -> Any:
     """A graph that the run has not seen, or a collection of other graphs; None if neither is given."""
     from h2hgcn.datasets.graph_folder import load_graphs_by_text
     from h2hgcn.datasets.loading import load_graph_by_text
@@ -151,11 +119,11 @@ def open_other_graph(run: "Run", graph: Given, graphs: str | None = None) -> Any
 
 
 def evaluate(
-    run: RunPath,
+    run: flags.RunPath,
     graphs: Annotated[str | None, typer.Option(help="New place of the run's folder of graphs, if it moved.")] = None,
     labels: Annotated[str | None, typer.Option(help="New place of the labels of these graphs, if they moved.")] = None,
-    data: DataFolder = None,
-    json: Json = False,
+    data: flags.DataFolder = None,
+    json: flags.Json = False,
 ) -> None:
     """Compute a run's metrics again, on validation and test data. For classes, also precision, recall and F1 of each
     on the test data, and the confusion matrix.
@@ -168,19 +136,16 @@ def evaluate(
     moved = {name: value for name, value in (("graphs", graphs), ("labels", labels)) if value is not None}
     opened = open_run(run, data, moved=moved)
     selection = opened.result["selection"]
-    if not opened.task.parts:
-        if json:
-            print_json({"run": str(run), "selection": selection, "metrics": {}, "of_run": opened.result["of_run"]})
-        else:
-            print_held_out(opened)
-        return
     metrics = {part: opened.evaluate(part) for part in opened.task.parts}
-    details = opened.details()
+    details = opened.details() if metrics else {}
     if json:
-        print_json({"run": str(run), "selection": selection, "metrics": metrics, "details": details})
+        more = {"details": details} if metrics else {"of_run": opened.result["of_run"]}
+        console.print_json({"run": str(run), "selection": selection, "metrics": metrics, **more})
+    elif metrics:
+        console.stdout.print(console.metrics_table(metrics, selection))
+        console.print_classes(details)
     else:
-        stdout.print(metrics_table(metrics, selection))
-        print_classes(details)
+        print_held_out(opened)
 
 
 def print_held_out(final: "Run") -> None:
@@ -189,14 +154,17 @@ def print_held_out(final: "Run") -> None:
 
     of_run, selection = final.result["of_run"], final.result["selection"]
     if of_run is not None:
-        stdout.print(f"Nothing was held out. Metrics of its run, {final.config['final']['run']}:", soft_wrap=True)
-        stdout.print(metrics_table(of_run["metrics"], selection, scores_of_baselines(of_run, selection)))
+        where = final.config["final"]["run"]
+        console.stdout.print(f"Nothing was held out. Metrics of its run, {where}:", soft_wrap=True)
+        table = console.metrics_table(of_run["metrics"], selection, scores_of_baselines(of_run, selection))
+        console.stdout.print(table)
 
 
-@with_graph("edges", *READING)
+@flags.with_flags(new=flags.NEW_NODES, graph=("edges", *flags.READING))
 def embed(
-    run: RunPath,
-    graph: Given,
+    run: flags.RunPath,
+    new: flags.Given,
+    graph: flags.Given,
     out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz, .csv, or .npy for points alone.")],
     coordinates: Annotated[
         Literal["lorentz", "poincare", "klein", "tangent", "euclidean"] | None,
@@ -205,12 +173,10 @@ def embed(
             show_default="of the model",
         ),
     ] = None,
-    new_edges: NewEdges = None,
-    new_features: NewFeatures = None,
-    graphs: OtherGraphs = None,
-    data: DataFolder = None,
-    force: Force = False,
-    no_final: NoFinal = False,
+    graphs: flags.OtherGraphs = None,
+    data: flags.DataFolder = None,
+    force: flags.Force = False,
+    no_final: flags.NoFinal = False,
 ) -> None:
     """Write the points of the run's nodes (of its graphs, for a collection), or of other graphs.
 
@@ -218,47 +184,33 @@ def embed(
 
     Example: h2hgcn embed runs/disease-lp-h2h-gcn-seed0 --out disease.csv --coordinates poincare
     """
-    check_free(out, force)
+    console.check_free(out, force)
     opened = open_run(run, data, "edges" not in graph and graphs is None, not no_final)
     if "edges" in graph and opened.task.of_collections:
         raise DataError(f"--edges: {run} is about graphs of a collection; use h2hgcn predict for the class of another")
-    extended = add_new_nodes(opened, new_edges, new_features, graph)
+    extended = add_new_nodes(opened, new, graph)
     other = open_other_graph(opened, graph, graphs) if extended is opened else extended.data
-    count = (_stream if _is_large(opened, other, out) else _write)(opened, other, out, coordinates)
-    tell(f"{count:,} points: {out}")
-
-
-def _is_large(opened: "Run", other: Any, out: Path) -> bool:
-    """Whether points are written block by block: those of converted graphs, if the format allows it."""
     from h2hgcn.datasets.on_disk import FOLDER
     from h2hgcn.embeddings.files import STREAMED
+    from h2hgcn.training.artifacts import stream_points, write_points
 
-    if opened.task.of_collections:
-        return False
-    suffix, graph = out.suffix.lower(), opened.data if other is None else other
-    return suffix == ".npy" or (suffix in STREAMED and FOLDER in graph)
-
-
-def _stream(opened: "Run", other: Any, out: Path, coordinates: str | None) -> int:
-    from h2hgcn.training.artifacts import stream_points
-
-    with progress_bar("rows of layers") as progress:
-        return stream_points(opened, other, out, coordinates, progress)
-
-
-def _write(opened: "Run", other: Any, out: Path, coordinates: str | None) -> int:
-    from h2hgcn.training.artifacts import write_points
-
-    points = opened.embeddings if other is None else opened.encode(other)
-    write_points(opened, points, opened.data if other is None else other, out, coordinates)
-    return len(points)
+    suffix, embedded = out.suffix.lower(), opened.data if other is None else other
+    one_graph = not opened.task.of_collections
+    if one_graph and (suffix == ".npy" or (suffix in STREAMED and FOLDER in embedded)):  # block by block
+        with console.progress_bar("rows of layers") as progress:
+            count = stream_points(opened, other, out, coordinates, progress)
+    else:
+        points = opened.embeddings if other is None else opened.encode(other)
+        write_points(opened, points, embedded, out, coordinates)
+        count = len(points)
+    console.tell(f"{count:,} points: {out}")
 
 
 def split(
-    run: RunPath,
+    run: flags.RunPath,
     out: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
-    data: DataFolder = None,
-    force: Force = False,
+    data: flags.DataFolder = None,
+    force: flags.Force = False,
 ) -> None:
     """Write the links, nodes or graphs that a run was trained, validated and tested on.
 
@@ -267,7 +219,7 @@ def split(
 
     Example: h2hgcn split runs/disease-lp-h2h-gcn-seed0 --out split.csv
     """
-    check_table(out, force)
+    console.check_free(out, force, console.TABLES)
     columns = open_run(run, data).split_table()
-    write_table(out, columns)
-    tell(f"{len(columns['split']):,} rows: {out}")
+    console.write_table(out, columns)
+    console.tell(f"{len(columns['split']):,} rows: {out}")

@@ -1,64 +1,27 @@
 """``h2hgcn train`` and ``h2hgcn finalize``."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from h2hgcn.cli.console import (
-    StopAfterEpoch,
-    TrainingProgress,
-    counted,
-    epochs_line,
-    metrics_table,
-    note,
-    print_classes,
-    print_json,
-    print_title,
-    starting,
-    stdout,
-    stop,
-    tell,
-)
+from h2hgcn.cli import console
+from h2hgcn.cli import options as flags
 from h2hgcn.cli.memory import kept_memory
-from h2hgcn.cli.options import (
-    BatchSize,
-    Closure,
-    DataFolder,
-    Device,
-    Dim,
-    Epochs,
-    Fanout,
-    Given,
-    Json,
-    Layers,
-    Lr,
-    Model,
-    Protocol,
-    Retrain,
-    RunPath,
-    Search,
-    Settings,
-    Task,
-    Workers,
-    with_graph,
-)
 from h2hgcn.cli.runs import open_run, print_held_out
 
 if TYPE_CHECKING:
-    from h2hgcn.experiments import Experiment
     from h2hgcn.training import Run
 
 
 def finalize(
-    run: RunPath,
+    run: flags.RunPath,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the final fit. Default: RUN/final, which other commands prefer.")
     ] = None,
-    data: DataFolder = None,
-    force: Retrain = False,
-    json: Json = False,
+    data: flags.DataFolder = None,
+    force: flags.Retrain = False,
+    json: flags.Json = False,
 ) -> None:
     """Train the settings of a finished run again on all edges, labels or graphs, for as many epochs as were best.
 
@@ -67,81 +30,52 @@ def finalize(
 
     Example: h2hgcn finalize runs/disease-lp-h2h-gcn-seed0
     """
-    opened = open_run(run, data)
-    final = finalize_run(opened, out or run / "final", force)
+    folder = out or run / "final"
+    final = _final_fit(open_run(run, data), folder, force)
+    result = final.result
     if json:
-        print_json({"folder": str(final.folder), "run": str(run), **final.result})
-    else:
-        print_final(final, run)
+        console.print_json({"folder": str(final.folder), "run": str(run), **result})
+        return
+    console.stdout.print()
+    epochs = console.counted(result["epochs"], "epoch")
+    console.print_title(f"final fit of {run}: all data, {epochs}, {result['seconds']:.1f} s of training")
+    print_held_out(final)
+    for warning in result.get("doubts", ()):
+        console.note(warning)
+    whose = f"use it for {run}" if final.folder == run / "final" else "take this folder as their RUN"
+    console.stdout.print(f"{final.folder}  predict, recommend, embed and explore {whose}", soft_wrap=True)
 
 
-def finalize_run(run: "Run", folder: Path, force: bool = False) -> "Run":
+def _final_fit(run: "Run", folder: Path, force: bool) -> "Run":
     """The final fit of a run, with progress; ends the program if it is stopped."""
     from h2hgcn.training.fit import finalize as fit_finally
 
-    progress = TrainingProgress(run.result["best_epoch"])
-    final = _with_progress(
-        progress,
-        lambda stopped: fit_finally(run, folder, force=force, on_epoch=progress.update, should_stop=stopped),
-        force,
-    )
+    progress = console.TrainingProgress(run.result["best_epoch"])
+    with console.StopAfterEpoch(force) as signals, kept_memory(), progress:
+        final = fit_finally(run, folder, force=force, on_epoch=progress.update, should_stop=signals.wanted)
     if not final.finished:
-        stop(f"final fit after epoch {final.result['epochs']}", force)
-    if not progress.trained:
-        tell(f"finished already, in {folder}; h2hgcn finalize --force trains it again")
+        console.stop(f"final fit after epoch {final.result['epochs']}", force)
+    if progress.first_epoch is None:
+        console.tell(f"finished already, in {folder}; h2hgcn finalize --force trains it again")
     return final
 
 
-def print_final(final: "Run", run: Path) -> None:
-    """What was trained, and the metrics of the run that it comes from."""
-    result = final.result
-    stdout.print()
-    epochs = counted(result["epochs"], "epoch")
-    print_title(f"final fit of {run}: all data, {epochs}, {result['seconds']:.1f} s of training")
-    print_held_out(final)
-    for warning in result.get("doubts", ()):
-        note(warning)
-    used = final.folder is not None and final.folder == run / "final"
-    whose = f"use it for {run}" if used else "take this folder as their RUN"
-    stdout.print(f"{final.folder}  predict, recommend, embed and explore {whose}", soft_wrap=True)
-
-
-def _with_progress(progress: TrainingProgress, work: "Callable[[Callable[[], bool]], Run]", force: bool) -> "Run":
-    """Trains with a bar on the terminal, until it is told to stop."""
-    try:
-        with StopAfterEpoch() as signals, kept_memory(), progress:
-            return work(signals.wanted)
-    except KeyboardInterrupt:
-        stop("at once", force)
-
-
-@with_graph()
+@flags.with_flags(given=flags.SETTINGS, graph=flags.GRAPH)
 def train(
-    graph: Given,
-    task: Task = None,
-    data: DataFolder = None,
-    model: Model = None,
-    dim: Dim = None,
-    layers: Layers = None,
-    epochs: Epochs = None,
-    lr: Lr = None,
-    batch_size: BatchSize = None,
-    fanout: Fanout = None,
-    workers: Workers = None,
-    closure: Closure = None,
-    protocol: Protocol = None,
+    given: flags.Given,
+    graph: flags.Given,
+    data: flags.DataFolder = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights, batches and dropout.", show_default="0")] = None,
-    device: Device = None,
-    search: Search = "auto",
-    settings: Settings = None,
+    search: flags.Search = "auto",
+    settings: flags.Settings = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings, such as a run's config.toml.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run. Default: runs/DATA-TASK-MODEL-seedN.")] = None,
     final: Annotated[
         bool, typer.Option("--final", help="Then train the same settings on all data, as h2hgcn finalize does.")
     ] = False,
-    force: Retrain = False,
+    force: flags.Retrain = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write curves for TensorBoard.")] = False,
-    json: Json = False,
+    json: flags.Json = False,
 ) -> None:
     """Train a model. Without any flag: link prediction on the built-in disease tree.
 
@@ -151,79 +85,66 @@ def train(
     h2hgcn train --task nc --edges my.csv --labels y.csv --epochs 20 --set model.dropout=0.5;
     h2hgcn train --graphs shapes --labels shapes-y.csv --epochs 20
     """
-    with starting():
+    with console.starting():
         from h2hgcn.experiments.config import open_graph, read_experiment, sections_of
-    flags = sections_of(
-        graph, settings, seed, search, task=task, closure=closure, protocol=protocol, model=model, dim=dim,
-        layers=layers, epochs=epochs, lr=lr, device=device, batch_size=batch_size, fanout=fanout, workers=workers,
-    )  # fmt: skip
-    experiment = read_experiment(flags, config)
+        from h2hgcn.experiments.search import SearchStopped
+        from h2hgcn.experiments.train import run_experiment
+    experiment = read_experiment(sections_of(graph, settings, seed, search, **given), config)
     if final:
         experiment.check_final()
     folder = out or Path("runs") / experiment.name
     opened = open_graph(experiment.graph, data)
-    _announce(experiment, config, folder)
-    warning = experiment.task.warning(opened) if hasattr(experiment.task, "warning") else None
-    if warning is not None:
-        note(warning)
-    run, resumed_from = _train(experiment, opened, folder, force, tensorboard)
-    if run.finished and not json:
-        _print_result(run, folder, resumed_from)
-    fitted = finalize_run(run, folder / "final", force) if final and run.finished else None
-    if json:
-        more = {} if fitted is None else {"final": str(folder / "final")}
-        print_json({"folder": str(folder), "resumed_from": resumed_from, **more, **run.result})
-    elif fitted is not None:
-        stdout.print(f"{folder / 'final'}  the final fit on all data; predict and others use it", soft_wrap=True)
-    if not run.finished:
-        stop(f"after epoch {run.result['epochs']}", force)
-
-
-def _train(
-    experiment: "Experiment", data: Any, folder: Path, force: bool, tensorboard: bool
-) -> tuple["Run", int | None]:
-    """The run, and the epoch that it resumed from, if it did."""
-    from h2hgcn.experiments.search import SearchStopped
-    from h2hgcn.experiments.train import run_experiment
-
-    progress = TrainingProgress(experiment.settings.last_epoch)
-
-    def work(stopped: Callable[[], bool]) -> "Run":
-        return run_experiment(
-            experiment, data, folder, force=force, tensorboard=tensorboard, on_plan=tell, on_epoch=progress.update,
-            on_search=progress.search, on_chosen=progress.chosen, should_stop=stopped,
-        )  # fmt: skip
-
-    try:
-        run = _with_progress(progress, work, force)
-    except SearchStopped:
-        stop("while choosing settings", force)
-    if run.finished and not progress.trained:
-        tell(f"finished already, in {folder}; --force trains it again")
-    return run, progress.resumed_from
-
-
-def _announce(experiment: "Experiment", config: Path | None, folder: Path) -> None:
-    count = len(experiment.candidates)
-    sources = [str(source) for source in (experiment.preset, config) if source]
-    known = f", the best of {count} settings" if count > 1 else f", settings {', then '.join(sources)}"
-    task = experiment.task
+    count, task = len(experiment.candidates), experiment.task
+    sources = ", then ".join(str(source) for source in (experiment.preset, config) if source)
+    known = f", the best of {count} settings" if count > 1 else f", settings {sources}"
     split = f"{task.protocol} split" if len(task.parts) > 1 else task.protocol
-    tell(f"{experiment.model_name} for {task.name} on {experiment.graph.name}, {split}{known}, to {folder}")
+    name = experiment.model_name
+    console.tell(f"{name} for {task.name} on {experiment.graph.name}, {split}{known}, to {folder}")
+    warning = task.warning(opened) if hasattr(task, "warning") else None
+    if warning is not None:
+        console.note(warning)
+    progress = console.TrainingProgress(experiment.settings.last_epoch)
+    try:
+        with console.StopAfterEpoch(force) as signals, kept_memory(), progress:
+            run = run_experiment(
+                experiment, opened, folder, force=force, tensorboard=tensorboard, on_plan=console.tell,
+                on_epoch=progress.update, on_search=progress.search, on_chosen=progress.chosen,
+                should_stop=signals.wanted,
+            )  # fmt: skip
+    except SearchStopped:
+        console.stop("while choosing settings", force)
+    if run.finished and progress.first_epoch is None:
+        console.tell(f"finished already, in {folder}; --force trains it again")
+    if run.finished and not json:
+        _print_result(run, folder, progress.resumed_from)
+    if final and run.finished:
+        _final_fit(run, folder / "final", force)
+    if json:
+        more = {"final": str(folder / "final")} if final and run.finished else {}
+        console.print_json({"folder": str(folder), "resumed_from": progress.resumed_from, **more, **run.result})
+    elif final and run.finished:
+        console.stdout.print(
+            f"{folder / 'final'}  the final fit on all data; predict and others use it", soft_wrap=True
+        )
+    if not run.finished:
+        console.stop(f"after epoch {run.result['epochs']}", force)
 
 
 def _print_result(run: "Run", folder: Path, resumed_from: int | None) -> None:
     from h2hgcn.training.artifacts import scores_of_baselines
 
-    result = run.result
+    result, stdout = run.result, console.stdout
     stdout.print()
-    print_title(f"{run.config['model']['name']}, {result['parameters']:,} parameters")
+    console.print_title(f"{run.config['model']['name']}, {result['parameters']:,} parameters")
     selection = result["selection"]
-    stdout.print(metrics_table(result["metrics"], selection, scores_of_baselines(result, selection)))
-    print_classes(result.get("details", {}))
-    stdout.print(epochs_line(result, resumed_from), soft_wrap=True)
+    stdout.print(console.metrics_table(result["metrics"], selection, scores_of_baselines(result, selection)))
+    console.print_classes(result.get("details", {}))
+    stopped = "stopped early" if result["stopped_early"] else "all epochs"
+    epochs = f"best epoch {result['best_epoch']} of {result['epochs']} ({stopped})"
+    resumed = f", resumed from epoch {resumed_from}" if resumed_from else ""
+    stdout.print(f"{epochs}, {result['seconds']:.1f} s of training{resumed}", soft_wrap=True)
     for warning in result.get("doubts", ()):
-        note(warning)
+        console.note(warning)
     stdout.print()
     for name, what in (
         ("report.html", "curves, metrics and a picture; open it in a browser"),

@@ -7,35 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Column
 
-from h2hgcn.cli.console import (
-    StopAfterEpoch,
-    TrainingProgress,
-    counted,
-    fail,
-    note,
-    plain_table,
-    print_json,
-    print_title,
-    run_cells,
-    starting,
-    stdout,
-    stop,
-    tell,
-)
-from h2hgcn.cli.options import (
-    DataFolder,
-    Dim,
-    Epochs,
-    Given,
-    Jobs,
-    Json,
-    Model,
-    Protocol,
-    Search,
-    Settings,
-    Task,
-    with_graph,
-)
+from h2hgcn.cli import console
+from h2hgcn.cli import options as flags
 
 if TYPE_CHECKING:
     from h2hgcn.experiments.config import Experiment
@@ -46,64 +19,21 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-def write_best(tuning: "Tuning", results: "list[TrialResult]", metric: str) -> Path | None:
-    """The file of the best settings; None if no trial has a score."""
-    from h2hgcn.experiments.tune import write_settings
-
-    if not results or results[0].score is None:
-        return None
-    path = tuning.folder / "best.toml"
-    seeds = f"seed {tuning.seeds[0]}" if tuning.num_seeds == 1 else f"seeds {tuning.seeds[0]} to {tuning.seeds[-1]}"
-    trials = counted(len(results), "trial")
-    how = f"chosen by h2hgcn tune: validation {metric} {results[0].score:.4f}, the best of {trials}, {seeds}"
-    write_settings(path, tuning, results[0], how)
-    return path
-
-
-def print_results(results: "list[TrialResult]", metric: str, best: Path | None) -> None:
-    shown = plain_table(Column("trial", no_wrap=True), Column(f"validation {metric}", no_wrap=True), "settings")
-    for result in results[:_SHOWN]:
-        shown.add_row(str(result.number), score_of(result), _words(result))
-    stdout.print()
-    print_title(f"the best of {counted(len(results), 'trial')} (trial 0: the settings before)")
-    stdout.print(shown)
-    if best is not None:
-        stdout.print(f"\n{best}  the settings of the first; train with --config {best}", soft_wrap=True)
-
-
-def score_of(result: "TrialResult") -> str:
-    return "failed" if result.score is None else f"{result.score:.4f}"
-
-
-def _words(result: "TrialResult") -> str:
-    pairs = ((name, value) for options in result.settings.values() for name, value in options.items())
-    return ", ".join(f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in pairs)
-
-
-def as_json(results: "list[TrialResult]", metric: str) -> dict[str, Any]:
-    trials = [{"trial": result.number, "validation": result.score, "settings": result.settings} for result in results]
-    return {"metric": metric, "trials": trials}
-
-
-@with_graph()
+@flags.with_flags(given=("task", "model", "epochs", "dim", "protocol"), graph=flags.GRAPH)
 def tune(
-    graph: Given,
-    task: Task = None,
-    model: Model = None,
-    data: DataFolder = None,
+    given: flags.Given,
+    graph: flags.Given,
+    data: flags.DataFolder = None,
     trials: Annotated[int, typer.Option(min=1, help="Settings to try, all in all.")] = 30,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each setting; their mean counts.")] = 1,
     seed: Annotated[int | None, typer.Option(help="The first seed, of the runs and of the search.")] = None,
-    epochs: Epochs = None,
-    dim: Dim = None,
-    protocol: Protocol = None,
-    settings: Settings = None,
+    settings: flags.Settings = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings to start from.")] = None,
     space: Annotated[Path | None, typer.Option(help="A TOML file of what is searched. Default: our own.")] = None,
-    search: Search = "auto",
+    search: flags.Search = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder of the study. Default: runs/tune-DATA-TASK-MODEL.")] = None,
-    jobs: Jobs = None,
-    json: Json = False,
+    jobs: flags.Jobs = None,
+    json: flags.Json = False,
 ) -> None:
     """Choose settings by the validation metric. Test metrics play no part in the choice and are not kept.
 
@@ -113,61 +43,97 @@ def tune(
 
     Example: h2hgcn tune --trials 2 --epochs 5 --jobs 1
     """
-    with starting():
+    with console.starting():
         from h2hgcn.experiments.config import read_layer, sections_of
         from h2hgcn.experiments.tune import open_study, plan_tuning
-    flags = sections_of(graph, settings, seed, task=task, protocol=protocol, model=model, dim=dim, epochs=epochs)
+    sections = sections_of(graph, settings, seed, **given)
     files = () if config is None else (read_layer(config),)
-    tuning, base, opened, metric = plan_tuning(flags, search, files, space, seeds, out, data)
+    tuning, base, opened, metric = plan_tuning(sections, search, files, space, seeds, out, data)
     tuning = _with_start(tuning, base, opened)
     with open_study(tuning) as study:
-        tell(
+        console.tell(
             f"{base.model_name} for {base.task.name} on {base.graph.name}, {base.task.protocol} split, "
-            f"{counted(trials, 'trial')} of {counted(seeds, 'run')} each, to {tuning.folder}"
+            f"{console.counted(trials, 'trial')} of {console.counted(seeds, 'run')} each, to {tuning.folder}"
         )
-        complete = _run(study, trials, seeds, jobs)
+        _run(study, trials, seeds, jobs)
         results = study.results
-        best = write_best(tuning, results, metric)
+        best = _write_best(tuning, results, metric)
     if json:
-        print_json(as_json(results, metric))
+        found = [{"trial": one.number, "validation": one.score, "settings": one.settings} for one in results]
+        console.print_json({"metric": metric, "trials": found})
     elif results:
-        print_results(results, metric, best)
-    if not complete:
-        stop(f"{len(results)} of {trials} trials")
+        _print_results(results, metric, best)
+    if len(results) < trials:
+        console.stop(f"{len(results)} of {trials} trials")
     if best is None:
-        fail("every trial failed; try other settings, such as a smaller learning rate")
+        console.error("every trial failed; try other settings, such as a smaller learning rate")
+        raise typer.Exit(1)
 
 
 def _with_start(tuning: "Tuning", base: "Experiment", data: Any) -> "Tuning":
     """A study whose first trial has the best of the candidates that h2hgcn train races, if there are any."""
     from h2hgcn.experiments.search import SearchStopped, choose_settings, settings_layer
 
-    progress = TrainingProgress(0)
+    progress = console.TrainingProgress(0)
     try:
-        with StopAfterEpoch() as signals, progress:
+        with console.StopAfterEpoch() as signals, progress:
             chosen, found = choose_settings(
                 base, data, tuning.folder / ".start", on_search=progress.search, should_stop=signals.wanted
             )
     except SearchStopped:
-        stop("while choosing the settings of the first trial")
+        console.stop("while choosing the settings of the first trial")
     if found is None:
         return tuning
     progress.chosen(found)
     return replace(tuning, files=(settings_layer(chosen, found.summary), *tuning.files))
 
 
-def _run(study: "Study", trials: int, seeds: int, jobs: int | None) -> bool:
-    """Whether all trials came to an end."""
+def _run(study: "Study", trials: int, seeds: int, jobs: int | None) -> None:
+    """Runs the trials that are missing."""
 
     def finished(cell: "Cell", outcome: "Outcome") -> str:
         result = study.finish(cell, outcome)
         if result is not None and result.why:
-            note(f"trial {result.number} failed: {result.why}")
-        return "" if result is None else f"trial {result.number}: {score_of(result)}"
+            console.note(f"trial {result.number} failed: {result.why}")
+        return "" if result is None else f"trial {result.number}: {_score(result)}"
 
     missing = trials - len(study.results)
     if missing < 0:
-        tell(f"{counted(trials - missing, 'trial')} are there already, more than --trials {trials}")
+        there = console.counted(trials - missing, "trial")
+        console.tell(f"{there} are there already, more than --trials {trials}")
     if missing > 0:
-        run_cells(study.cells(trials), missing * seeds, jobs, finished)
-    return len(study.results) >= trials
+        console.run_cells(study.cells(trials), missing * seeds, jobs, finished)
+
+
+def _write_best(tuning: "Tuning", results: "list[TrialResult]", metric: str) -> Path | None:
+    """The file of the best settings; None if no trial has a score."""
+    from h2hgcn.experiments.tune import write_settings
+
+    if not results or results[0].score is None:
+        return None
+    path = tuning.folder / "best.toml"
+    seeds = f"seed {tuning.seeds[0]}" if tuning.num_seeds == 1 else f"seeds {tuning.seeds[0]} to {tuning.seeds[-1]}"
+    trials = console.counted(len(results), "trial")
+    how = f"chosen by h2hgcn tune: validation {metric} {results[0].score:.4f}, the best of {trials}, {seeds}"
+    write_settings(path, tuning, results[0], how)
+    return path
+
+
+def _print_results(results: "list[TrialResult]", metric: str, best: Path | None) -> None:
+    columns = (Column("trial", no_wrap=True), Column(f"validation {metric}", no_wrap=True), "settings")
+    rows = ((str(result.number), _score(result), _words(result)) for result in results[:_SHOWN])
+    console.stdout.print()
+    trials = console.counted(len(results), "trial")
+    console.print_title(f"the best of {trials} (trial 0: the settings before)")
+    console.stdout.print(console.plain_table(*columns, rows=rows))
+    if best is not None:
+        console.stdout.print(f"\n{best}  the settings of the first; train with --config {best}", soft_wrap=True)
+
+
+def _score(result: "TrialResult") -> str:
+    return "failed" if result.score is None else f"{result.score:.4f}"
+
+
+def _words(result: "TrialResult") -> str:
+    pairs = ((name, value) for options in result.settings.values() for name, value in options.items())
+    return ", ".join(f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}" for name, value in pairs)

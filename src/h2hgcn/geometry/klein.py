@@ -39,16 +39,12 @@ def einstein_midpoint(points: Tensor, weights: Tensor | None = None) -> Tensor:
         raise ValueError("the midpoint of no points is not defined; pass at least one point")
     on_hyperboloid = bool((points[..., 0] >= 1 - ball_gap(points.dtype)).all())
     lifted = project(wide(points)) if on_hyperboloid else to_lorentz(wide(points))
-    midpoint = _lorentz_midpoint(lifted, _normalized(points, weights)).to(points.dtype)
+    shares = _normalized(points, weights)
+    one_each = shares.dim() < points.dim()
+    sums = (shares.unsqueeze(-2) @ lifted).squeeze(-2) if one_each else shares @ lifted
+    square = (sums[..., :1].square() - squared_norm(sums[..., 1:])).clamp_min(MIDPOINT_FLOOR)
+    midpoint = (sums / square.sqrt()).to(points.dtype)
     return project(midpoint) if on_hyperboloid else from_lorentz(midpoint)
-
-
-def _lorentz_midpoint(points: Tensor, weights: Tensor) -> Tensor:
-    one_each = weights.dim() < points.dim()
-    sums = (weights.unsqueeze(-2) @ points).squeeze(-2) if one_each else weights @ points
-    time, norm = sums[..., :1], squared_norm(sums[..., 1:])
-    square = (time.square() - norm).clamp_min(MIDPOINT_FLOOR)
-    return sums / square.sqrt()
 
 
 def _normalized(points: Tensor, weights: Tensor | None) -> Tensor:

@@ -49,10 +49,7 @@ def squared_distance(x: Tensor, y: Tensor) -> Tensor:
 def _distance(x: Tensor, y: Tensor, squared: bool) -> Tensor:
     """By the CPU's kernel, if there are enough points to make up for compiling it."""
     if not torch.compiler.is_compiling() and x.numel() + y.numel() > _FEW_NUMBERS:
-        from h2hgcn.kernels.distances import (
-            distance_of_pairs,
-            takes_pairs,
-        )  # here, since kernels are built on this file
+        from h2hgcn.kernels.distances import distance_of_pairs, takes_pairs  # here: kernels are built on this file
 
         if takes_pairs(x, y):
             return distance_of_pairs(x, y, squared)
@@ -129,7 +126,7 @@ def exp(point: Tensor, tangent: Tensor) -> Tensor:
     bounded = _shortened(vector, safe_sqrt(_lorentz_square(space, vector)), max_radius(dtype))
     square = _lorentz_square(space, bounded)
     moved = space * (1 + square / 2 * sinhc(square / 4).square()) + bounded * sinhc(square)
-    return _with_time(moved).to(dtype)
+    return torch.cat([_time(moved), moved], dim=-1).to(dtype)
 
 
 def log(point: Tensor, other: Tensor) -> Tensor:
@@ -169,7 +166,7 @@ def translated(tangent: Tensor, shift: Tensor) -> Tensor:
 
 def project(point: Tensor) -> Tensor:
     """The point of the hyperboloid with the same space coordinates: its time is ``sqrt(1 + |space|²)``."""
-    return _with_time(point[..., 1:])
+    return torch.cat([_time(point[..., 1:]), point[..., 1:]], dim=-1)
 
 
 def violation(point: Tensor) -> Tensor:
@@ -210,7 +207,3 @@ def _lorentz_square(space: Tensor, vector: Tensor) -> Tensor:
 
 def _time(space: Tensor) -> Tensor:
     return (1 + squared_norm(space)).sqrt()
-
-
-def _with_time(space: Tensor) -> Tensor:
-    return torch.cat([_time(space), space], dim=-1)

@@ -146,24 +146,19 @@ def safe_norm(x: Tensor) -> Tensor:
 
 def sinhc(square: Tensor) -> Tensor:
     """``sinh(x)/x`` as a function of ``x²``: 1 with derivative 1/6 at 0."""
-    return _analytic(square, SINHC_SERIES, SINHC_SERIES_LIMIT, lambda x: torch.sinh(x) / x)
+    return _analytic(square, SINHC_SERIES, SINHC_SERIES_LIMIT, torch.sinh)
 
 
 def asinhc(square: Tensor) -> Tensor:
     """``asinh(x)/x`` as a function of ``x²``: 1 with derivative -1/6 at 0."""
-    return _analytic(square, _ASINHC_SERIES, _ASINHC_SERIES_LIMIT, lambda x: torch.asinh(x) / x)
+    return _analytic(square, _ASINHC_SERIES, _ASINHC_SERIES_LIMIT, torch.asinh)
 
 
-def _analytic(
-    square: Tensor, series: tuple[float, ...], limit: float, closed_form: Callable[[Tensor], Tensor]
-) -> Tensor:
+def _analytic(square: Tensor, series: tuple[float, ...], limit: float, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """``function(x)/x`` as a function of ``x²``: by its series below the limit."""
     near = square < limit
-    root = torch.where(near, 1.0, square).sqrt()
-    return torch.where(near, _polynomial(torch.where(near, square, 0.0), series), closed_form(root))
-
-
-def _polynomial(x: Tensor, coefficients: tuple[float, ...]) -> Tensor:
-    value = torch.full_like(x, coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
-        value = value * x + coefficient
-    return value
+    small, root = torch.where(near, square, 0.0), torch.where(near, 1.0, square).sqrt()
+    value = torch.full_like(small, series[-1])
+    for coefficient in reversed(series[:-1]):
+        value = value * small + coefficient
+    return torch.where(near, value, function(root) / root)

@@ -25,12 +25,16 @@ def retract(point: Tensor, tangent: Tensor) -> Tensor:
         moved = point + tangent
         excess = _excess(moved)
         if float(torch.linalg.vector_norm(excess)) <= first_order_excess(point.dtype):
-            return moved - moved @ _half_upper_(excess)
+            # to first order, the upper triangle with half the diagonal is R - I of RᵀR = I + excess
+            excess.triu_().diagonal(dim1=-2, dim2=-1).mul_(0.5)
+            return moved - moved @ excess
     moved = wide(point) + tangent
     excess = _excess(moved)
-    if float(torch.linalg.vector_norm(excess)) <= NEARLY_ORTHONORMAL:
-        return _orthonormalized(moved, excess).to(point.dtype)
-    return orthonormal_factor(moved).to(point.dtype)
+    if float(torch.linalg.vector_norm(excess)) > NEARLY_ORTHONORMAL:
+        return orthonormal_factor(moved).to(point.dtype)
+    excess.diagonal(dim1=-2, dim2=-1).add_(1)
+    factor = torch.linalg.cholesky_ex(excess).L  # its transpose is R
+    return torch.linalg.solve_triangular(factor.mT, moved, upper=True, left=False).contiguous().to(point.dtype)
 
 
 def descend(point: Tensor, gradient: Tensor, rate: float) -> Tensor:
@@ -48,21 +52,6 @@ def _excess(matrix: Tensor) -> Tensor:
     return gram
 
 
-def _half_upper_(symmetric: Tensor) -> Tensor:
-    """The upper triangular matrix that with its transpose adds up to a symmetric one, whose memory it takes: to first
-    order ``R - I`` of ``RᵀR = I + symmetric``.
-    """
-    symmetric.triu_().diagonal(dim1=-2, dim2=-1).mul_(0.5)
-    return symmetric
-
-
-def _orthonormalized(matrix: Tensor, excess: Tensor) -> Tensor:
-    """Q of a matrix close to orthonormal: R is the Cholesky factor of ``I + excess``."""
-    excess.diagonal(dim1=-2, dim2=-1).add_(1)
-    factor = torch.linalg.cholesky_ex(excess).L
-    return torch.linalg.solve_triangular(factor.mT, matrix, upper=True, left=False).contiguous()
-
-
 def orthonormal_factor(matrix: Tensor) -> Tensor:
     """Q of the QR decomposition whose R has a positive diagonal, which makes it unique and continuous."""
     q, r = torch.linalg.qr(matrix)
@@ -71,13 +60,9 @@ def orthonormal_factor(matrix: Tensor) -> Tensor:
 
 
 def random_orthonormal(
-    rows: int,
-    columns: int,
-    *,
-    generator: torch.Generator | None = None,
-    dtype: torch.dtype | None = None,
+    rows: int, columns: int, *, generator: torch.Generator | None = None, dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """A matrix with orthonormal columns, uniform over all of them (Haar)."""
     if columns > rows:
         raise ValueError(f"{columns} columns of length {rows} cannot be orthonormal; pass at least as many rows")
@@ -87,9 +72,4 @@ def random_orthonormal(
 
 def violation(point: Tensor) -> Tensor:
     """How far the columns are from orthonormal: the largest entry of ``|WᵀW - I|``, computed in float64."""
-    gram = wide(point).mT @ wide(point)
-    return (gram - _identity_like(gram)).abs().amax((-2, -1))
-
-
-def _identity_like(matrix: Tensor) -> Tensor:
-    return torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+    return _excess(wide(point)).abs().amax((-2, -1))

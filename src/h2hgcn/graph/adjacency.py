@@ -27,23 +27,14 @@ from h2hgcn.kernels.csr import (
 )
 
 
-def read_edges(
-    edge_index: Any, edge_weight: Tensor | None, num_nodes: int | None
-) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Receiving nodes, sending nodes, float64 weights, and the number of nodes."""
-    num_nodes = None if num_nodes is None else operator.index(num_nodes)
-    rows, columns, weights, size = _entries(edge_index, edge_weight, num_nodes)
-    _check_edges(rows, columns, size)
-    _check_weights(weights)
-    return rows, columns, weights, size
-
-
 def holds_integers(x: Tensor) -> bool:
     """Whether the dtype is one of the integers, of any width; booleans are not."""
     return not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
 
 
 def _entries(edge_index: Any, edge_weight: Tensor | None, num_nodes: int | None) -> tuple[Tensor, Tensor, Tensor, int]:
+    """Receiving nodes, sending nodes, float64 weights, and the number of nodes."""
+    num_nodes = None if num_nodes is None else operator.index(num_nodes)
     if isinstance(edge_index, Tensor) and not is_torch_sparse_tensor(edge_index):
         if edge_index.dim() != 2 or edge_index.shape[0] != 2 or not holds_integers(edge_index):
             raise ValueError(
@@ -52,21 +43,29 @@ def _entries(edge_index: Any, edge_weight: Tensor | None, num_nodes: int | None)
             )
         index = edge_index.as_subclass(Tensor).long()
         columns, rows = index
-        size = _default_size(index) if num_nodes is None else num_nodes
-        weights = _given_weights(edge_weight, rows)
-        return rows, columns, weights, size
+        if num_nodes is None:
+            num_nodes = int(index.max()) + 1 if index.numel() else 0
+        return rows, columns, _given_weights(edge_weight, rows), num_nodes
     if edge_weight is not None:
         raise ValueError("edge_weight came with a sparse adjacency; put the weights into its values")
-    rows, columns, values, shape = _sparse_entries(edge_index)
+    if isinstance(edge_index, Tensor):
+        shape = tuple(edge_index.shape)
+        coo = edge_index.to_sparse_coo().to(torch.float64).coalesce()  # repeated float32 entries may overflow
+        (rows, columns), values = coo.indices(), coo.values()
+    elif hasattr(edge_index, "coo") and hasattr(edge_index, "sparse_sizes"):  # torch_sparse.SparseTensor
+        shape = tuple(edge_index.sparse_sizes())
+        rows, columns, values = edge_index.coo()
+        values = torch.ones(len(rows)) if values is None else values
+    else:
+        raise ValueError(
+            f"edge_index is a {type(edge_index).__name__}; pass a (2, edges) tensor, a torch sparse matrix, a "
+            "torch_sparse SparseTensor, or what prepare_adjacency returned"
+        )
     if shape[0] != shape[1]:
         raise ValueError(f"the adjacency must be square, but is {shape[0]} x {shape[1]}")
     if num_nodes is not None and num_nodes != shape[0]:
         raise ValueError(f"the adjacency is {shape[0]} x {shape[0]}, but there are {num_nodes} nodes")
     return rows, columns, values.to(torch.float64), shape[0]
-
-
-def _default_size(edge_index: Tensor) -> int:
-    return int(edge_index.max()) + 1 if edge_index.numel() else 0
 
 
 def _given_weights(edge_weight: Tensor | None, rows: Tensor) -> Tensor:
@@ -82,21 +81,7 @@ def _given_weights(edge_weight: Tensor | None, rows: Tensor) -> Tensor:
     return edge_weight.reshape(-1).to(torch.float64)
 
 
-def _sparse_entries(matrix: Any) -> tuple[Tensor, Tensor, Tensor, tuple[int, int]]:
-    if isinstance(matrix, Tensor):
-        coo = matrix.to_sparse_coo().to(torch.float64).coalesce()  # repeated float32 entries may add up to infinity
-        return *coo.indices(), coo.values(), (matrix.shape[0], matrix.shape[1])
-    if hasattr(matrix, "coo") and hasattr(matrix, "sparse_sizes"):  # torch_sparse.SparseTensor
-        rows, columns, values = matrix.coo()
-        shape = matrix.sparse_sizes()
-        return rows, columns, torch.ones(len(rows)) if values is None else values, (shape[0], shape[1])
-    raise ValueError(
-        f"edge_index is a {type(matrix).__name__}; pass a (2, edges) tensor, a torch sparse matrix, a torch_sparse "
-        "SparseTensor, or what prepare_adjacency returned"
-    )
-
-
-def _check_edges(rows: Tensor, columns: Tensor, size: int) -> None:
+def _check_entries(rows: Tensor, columns: Tensor, weights: Tensor, size: int) -> None:
     if not len(rows):
         return
     lowest = int(torch.minimum(rows.min(), columns.min()))
@@ -107,19 +92,14 @@ def _check_edges(rows: Tensor, columns: Tensor, size: int) -> None:
         )
     if lowest < 0:
         raise ValueError(f"edge_index names node {lowest}; nodes are counted from 0")
-
-
-def _check_weights(weights: Tensor) -> None:
-    if not len(weights):
-        return
     if not bool(weights.isfinite().all()):
         raise ValueError("edge_weight holds NaN or infinity; remove those edges or fix their weights")
-    lowest, highest = weights.aminmax()
-    if lowest < 0:
+    least, most = weights.aminmax()
+    if least < 0:
         raise ValueError(
-            f"edge_weight holds {lowest.item():g}; the midpoint needs weights that are not negative: shift or clip them"
+            f"edge_weight holds {least.item():g}; the midpoint needs weights that are not negative: shift or clip them"
         )
-    if highest == 0:
+    if most == 0:
         raise ValueError("all edge weights are zero; leave edge_weight out for an unweighted graph")
 
 
@@ -150,15 +130,9 @@ class Adjacency:
     """
 
     def __init__(
-        self,
-        crow: Tensor,
-        col: Tensor,
-        weights: Tensor | None = None,
-        transpose: Transpose | None = None,
-        *,
-        undirected: bool = False,
-        nodes: Tensor | None = None,
-    ) -> None:
+        self, crow: Tensor, col: Tensor, weights: Tensor | None = None, transpose: Transpose | None = None, *,
+        undirected: bool = False, nodes: Tensor | None = None,
+    ) -> None:  # fmt: skip
         self.crow = crow
         self.col = col
         self.undirected = undirected
@@ -212,12 +186,12 @@ class Adjacency:
         device = torch.device(device)
         if device.type == self.device.type and (device.type == "cpu" or device.index in (None, self.device.index)):
             return self
-        if ("to", device) not in self._cache:
-            moved = copy.copy(self)
+        adjacency: Adjacency | None = self._cache.get(("to", device))
+        if adjacency is None:
+            adjacency = copy.copy(self)
             moves = {name: part for name, part in vars(self).items() if name not in ("_nodes", "places")}
-            vars(moved).update({name: _moved(part, device) for name, part in moves.items()})
-            self._cache["to", device] = moved
-        adjacency: Adjacency = self._cache["to", device]
+            vars(adjacency).update({name: _moved(part, device) for name, part in moves.items()})
+            self._cache["to", device] = adjacency
         return adjacency
 
     def matrix(self, kind: Kind, dtype: torch.dtype) -> SparseMatrix:
@@ -228,13 +202,12 @@ class Adjacency:
         ``w_ij / sqrt(d_i d_j)`` (Kipf and Welling 2017). Without self-loops, ``"mean"`` is the weighted mean over
         neighbors, 0 for a node that has none, ``"sum"`` their weighted sum, and ``"count"`` that without weights.
         """
-        if (kind, dtype) in self._cache:
-            cached: SparseMatrix = self._cache[kind, dtype]
-            return cached
-        with self._for_cache():
-            matrix = self._weighted(kind, dtype)
-        if _is_plain(matrix.values):
-            self._cache[kind, dtype] = matrix
+        matrix: SparseMatrix | None = self._cache.get((kind, dtype))
+        if matrix is None:
+            with self._for_cache():
+                matrix = self._weighted(kind, dtype)
+            if _is_plain(matrix.values):
+                self._cache[kind, dtype] = matrix
         return matrix
 
     def values(self, kind: Kind, dtype: torch.dtype) -> Tensor:
@@ -286,17 +259,17 @@ class Adjacency:
 
         Sorted by target; the same tensors on every call, unless gradients have to flow to the weights.
         """
-        if ("edges", self_loops) in self._cache:
-            cached: tuple[Tensor, Tensor] = self._cache["edges", self_loops]
-            return cached
-        with self._for_cache():
-            index, weights = torch.stack([self.col.long(), self.receivers]), self.weights
-            if not self_loops:
-                kept = index[0] != index[1]
-                index, weights = index[:, kept], weights[kept]
-        if _is_plain(weights):
-            self._cache["edges", self_loops] = (index, weights)
-        return index, weights
+        if ("edges", self_loops) not in self._cache:
+            with self._for_cache():
+                index, weights = torch.stack([self.col.long(), self.receivers]), self.weights
+                if not self_loops:
+                    kept = index[0] != index[1]
+                    index, weights = index[:, kept], weights[kept]
+            if not _is_plain(weights):
+                return index, weights
+            self._cache["edges", self_loops] = index, weights
+        edges: tuple[Tensor, Tensor] = self._cache["edges", self_loops]
+        return edges
 
     def _weighted(self, kind: Kind, dtype: torch.dtype) -> SparseMatrix:
         if not self.undirected or self._weights is not None or kind not in ("symmetric", "uniform", "gcn"):
@@ -350,8 +323,22 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     """
     if isinstance(edge_index, Adjacency):
         return reused(edge_index, edge_weight, num_nodes)
-    crow, col, weights = sorted_entries(*read_edges(edge_index, edge_weight, num_nodes))
-    _check_row_sums(row_sums(crow, weights))
+    entries = _entries(edge_index, edge_weight, num_nodes)
+    _check_entries(*entries)
+    crow, col, weights = sorted_entries(*entries)
+    sums = row_sums(crow, weights)
+    if len(sums):
+        lowest, highest = sums.aminmax()
+        if lowest <= 0:
+            raise ValueError(
+                f"all neighbor weights of node {int(sums.argmin())} are zero, its self-loop's too; give it a positive "
+                "weight"
+            )
+        if highest.isinf():
+            raise ValueError(
+                f"the weights of node {int(sums.argmax())}'s neighborhood add up to infinity; divide all edge weights "
+                "by a common factor, which changes the midpoint only against the weight 1 of an added self-loop"
+            )
     return Adjacency(crow, col, weights)
 
 
@@ -380,22 +367,6 @@ def reused(adjacency: Adjacency, edge_weight: Tensor | None, num_nodes: int | No
     return adjacency
 
 
-def _check_row_sums(sums: Tensor) -> None:
-    if not len(sums):
-        return
-    lowest, highest = sums.aminmax()
-    if lowest <= 0:
-        raise ValueError(
-            f"all neighbor weights of node {int(sums.argmin())} are zero, its self-loop's too; give it a positive "
-            "weight"
-        )
-    if highest.isinf():
-        raise ValueError(
-            f"the weights of node {int(sums.argmax())}'s neighborhood add up to infinity; divide all edge weights by "
-            "a common factor, which changes the midpoint only against the weight 1 of an added self-loop"
-        )
-
-
 def adjacency_of(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:
     """``prepare_adjacency``, cached for as long as the ``edge_index`` tensor lives and is not changed."""
     if isinstance(edge_index, Adjacency):
@@ -405,40 +376,23 @@ def adjacency_of(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) ->
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # sorting a graph is not for a compiled graph
 def _cached_adjacency(edge_index: Any, edge_weight: Tensor | None, num_nodes: int) -> Adjacency:
-    if not _can_be_cached(edge_index, edge_weight):
+    tensors = [edge_index] if edge_weight is None else [edge_index, edge_weight]
+    if not all(map(_can_be_cached, tensors)):
         return prepare_adjacency(edge_index, edge_weight, num_nodes)
-    known = _cache.get(edge_index)
-    if known is None or not known.fits(edge_index, edge_weight, num_nodes):
-        with torch.inference_mode(False), untransformed():  # what is cached must serve training, too
-            adjacency = prepare_adjacency(edge_index, edge_weight, num_nodes)
-        weight = None if edge_weight is None else (weakref.ref(edge_weight), edge_weight._version)
-        known = _Cached(adjacency, edge_index._version, weight)
-        _cache[edge_index] = known
-    return known.adjacency
+    versions = [tensor._version for tensor in tensors]
+    adjacency, weight, known = _cache.get(edge_index, (None, None, None))
+    if known == versions and adjacency.num_nodes == num_nodes and (edge_weight is None or weight() is edge_weight):
+        return adjacency
+    with torch.inference_mode(False), untransformed():  # what is cached must serve training, too
+        adjacency = prepare_adjacency(edge_index, edge_weight, num_nodes)
+    _cache[edge_index] = adjacency, None if edge_weight is None else weakref.ref(edge_weight), versions
+    return adjacency
 
 
-class _Cached(NamedTuple):
-    adjacency: Adjacency
-    edge_version: int
-    weight: tuple[weakref.ref[Tensor], int] | None
-
-    def fits(self, edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> bool:
-        if edge_weight is None or self.weight is None:
-            same_weight = edge_weight is None and self.weight is None
-        else:
-            same_weight = self.weight[0]() is edge_weight and self.weight[1] == edge_weight._version
-        return same_weight and self.edge_version == edge_index._version and self.adjacency.num_nodes == num_nodes
-
-
+# Of each edge_index: its adjacency, the weights that came with it, and the versions of both.
 _cache: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
-def _can_be_cached(edge_index: Any, edge_weight: Tensor | None) -> bool:
-    tensors = [edge_index] if edge_weight is None else [edge_index, edge_weight]
-    return all(
-        isinstance(tensor, Tensor)
-        and not is_torch_sparse_tensor(tensor)
-        and not tensor.is_inference()
-        and _is_plain(tensor)
-        for tensor in tensors
-    )
+def _can_be_cached(tensor: Any) -> bool:
+    is_dense = isinstance(tensor, Tensor) and not is_torch_sparse_tensor(tensor)
+    return is_dense and not tensor.is_inference() and _is_plain(tensor)

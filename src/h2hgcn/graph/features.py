@@ -20,9 +20,8 @@ class SparseFeatures(NamedTuple):
     shape: tuple[int, int]
 
     def to(self, dtype: torch.dtype) -> SparseFeatures:
-        if self.matrix.values.dtype == dtype:
-            return self
-        return self._with_values(self.matrix.values.to(dtype))
+        values = self.matrix.values
+        return self if values.dtype == dtype else self._with_values(values.to(dtype))
 
     def rows(self, nodes: Tensor | slice) -> SparseFeatures:
         """The features of some nodes."""
@@ -66,33 +65,25 @@ def prepare_features(x: Any) -> SparseFeatures:
     if isinstance(x, SparseFeatures):
         return x
     with torch.inference_mode(False), torch.no_grad():
-        return _prepare(x)
-
-
-def _prepare(x: Any) -> SparseFeatures:
-    coo: Tensor = x if isinstance(x, Tensor) else _from_scipy(x)
-    if coo.requires_grad:
-        raise ValueError("sparse features do not get gradients; pass them dense, or detach them")
-    coo = coo.to_sparse_coo().coalesce()
-    if coo.sparse_dim() != 2 or coo.dense_dim() != 0:
-        raise ValueError(f"sparse features must be a matrix of numbers, but have shape {tuple(coo.shape)}")
-    rows, columns = coo.indices()
-    values = coo.values().clone()
-    if len(rows) and (int(rows.max()) >= coo.shape[0] or int(columns.max()) >= coo.shape[1]):
-        raise ValueError(f"sparse features of shape {tuple(coo.shape)} hold an entry outside of it; rebuild them")
-    return _assembled(row_pointers(rows, coo.shape[0]), columns.int(), values, (coo.shape[0], coo.shape[1]))
+        if not isinstance(x, Tensor):
+            coo = x.tocoo()
+            index = torch.stack([torch.from_numpy(coo.row).long(), torch.from_numpy(coo.col).long()])
+            x = torch.sparse_coo_tensor(index, torch.from_numpy(coo.data), coo.shape, check_invariants=False)
+        if x.requires_grad:
+            raise ValueError("sparse features do not get gradients; pass them dense, or detach them")
+        x = x.to_sparse_coo().coalesce()
+        if x.sparse_dim() != 2 or x.dense_dim() != 0:
+            raise ValueError(f"sparse features must be a matrix of numbers, but have shape {tuple(x.shape)}")
+        (rows, columns), shape = x.indices(), (x.shape[0], x.shape[1])
+        if len(rows) and (int(rows.max()) >= shape[0] or int(columns.max()) >= shape[1]):
+            raise ValueError(f"sparse features of shape {shape} hold an entry outside of it; rebuild them")
+        return _assembled(row_pointers(rows, shape[0]), columns.int(), x.values().clone(), shape)
 
 
 def _assembled(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> SparseFeatures:
     transpose_crow, transpose_col, order = transpose_pattern(crow, col, shape[1])
     matrix = SparseMatrix(crow, col, values, transpose_crow, transpose_col, values[order])
     return SparseFeatures(matrix, order, shape)
-
-
-def _from_scipy(x: Any) -> Tensor:
-    coo = x.tocoo()
-    index = torch.stack([torch.from_numpy(coo.row).long(), torch.from_numpy(coo.col).long()])
-    return torch.sparse_coo_tensor(index, torch.from_numpy(coo.data), coo.shape, check_invariants=False)
 
 
 def check_features(x: Any, in_features: int) -> None:

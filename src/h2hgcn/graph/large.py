@@ -25,16 +25,8 @@ def reordered(adjacency: Adjacency, like: Adjacency | None = None) -> Adjacency:
         torch.cat([adjacency.crow[:1], adjacency.crow.diff()[nodes].cumsum(0)]).int(),
         torch.empty_like(adjacency.col), torch.empty_like(adjacency.weights), nodes=nodes,
     )  # fmt: skip
-    parts = (
-        adjacency.crow,
-        adjacency.col,
-        adjacency.weights,
-        nodes,
-        moved.places,
-        moved.crow,
-        moved.col,
-        moved.weights,
-    )
+    old, new = ((graph.crow, graph.col, graph.weights) for graph in (adjacency, moved))
+    parts = (*old, nodes, moved.places, *new)
     width = 1 + len(moved.col) // max(len(nodes), 1) * 8
     run_on_rows(_move_rows, (len(nodes), width), *(part.numpy() for part in parts))
     return moved

@@ -140,7 +140,10 @@ class AdjacencySampler(BaseSampler):  # type: ignore[misc]  # PyG is not annotat
 
     def _sample(self, seeds: Tensor, *_: Any) -> SamplerOutput:
         arrays = sampled_arrays(self.adjacency)
-        sample = sample_neighbors(*arrays, seeds.numpy(), self.fanout, self._next_seed(), once=True)
+        worker = torch.utils.data.get_worker_info()
+        stream = self.seed * 1_000_003 + (0 if worker is None else worker.seed)
+        seed = stream * 2**32 % 2**62 + next(self._calls)
+        sample = sample_neighbors(*arrays, seeds.numpy(), self.fanout, seed, once=True)
         counts, senders, entries = (
             torch.from_numpy(np.concatenate(parts))
             for parts in zip(*((np.diff(block.crow), block.col, block.entries) for block in sample.blocks), strict=True)
@@ -153,8 +156,3 @@ class AdjacencySampler(BaseSampler):  # type: ignore[misc]  # PyG is not annotat
             num_sampled_nodes=[size - before for before, size in itertools.pairwise([0, *sample.sizes])],
             num_sampled_edges=None,
         )  # fmt: skip
-
-    def _next_seed(self) -> int:
-        worker = torch.utils.data.get_worker_info()
-        number = 0 if worker is None else worker.seed
-        return (self.seed * 1_000_003 + number) * 2**32 % 2**62 + next(self._calls)

@@ -43,8 +43,36 @@ def untransformed(*tensors: Tensor) -> AbstractContextManager[Any]:
     return torch._C._DisableFuncTorch()
 
 
-def second_gradients(reference: Callable[..., Tensor], inputs: tuple[Tensor, ...], grad: Tensor) -> tuple[Tensor, ...]:
-    """Gradients that can be differentiated again, by the reference: for a backward pass under ``create_graph``."""
-    # aliases, so that an input that was computed from another one counts once
-    inputs = tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in inputs)
-    return torch.autograd.grad(reference(*inputs), inputs, grad, create_graph=True)
+def differentiable(
+    run: Callable[..., tuple[Tensor, ...]],
+    gradients: Callable[..., tuple[Tensor | None, ...]],
+    reference: Callable[..., Tensor],
+    *inputs: Tensor,
+) -> Tensor:
+    """The first of the tensors of ``run(*inputs)``, with ``gradients(grad, needed, *inputs, *others)``, of which
+    ``needed`` says which inputs need one. ``reference`` gives the same result by operations that PyTorch can
+    differentiate twice.
+    """
+    if not torch.is_grad_enabled():
+        return run(*inputs)[0]
+    result: Tensor = _Kernel.apply(run, gradients, reference, *inputs)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Kernel(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, run: Any, gradients: Any, reference: Any, *inputs: Tensor) -> Tensor:
+        result, *others = run(*inputs)
+        ctx.gradients, ctx.reference, ctx.num_inputs = gradients, reference, len(inputs)
+        ctx.save_for_backward(*inputs, *others)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        saved = ctx.saved_tensors
+        if not torch.is_grad_enabled():
+            return None, None, None, *ctx.gradients(grad, ctx.needs_input_grad[3:], *saved)
+        # under create_graph; aliases, so that an input that was computed from another one counts once
+        inputs = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in saved[: ctx.num_inputs]]
+        found = torch.autograd.grad(ctx.reference(*inputs), inputs, grad, create_graph=True)
+        return None, None, None, *found

@@ -10,7 +10,8 @@ No term of ``D`` is negative: nothing cancels.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ from h2hgcn.geometry.numerics import (
     wide,
 )
 from h2hgcn.jit import compiled, inlined, run_on_rows
-from h2hgcn.kernels import second_gradients, use_kernel
+from h2hgcn.kernels import differentiable, use_kernel
 from h2hgcn.kernels.csr import SparseMatrix, csr_product, sparse_matmul
 
 # Rows of a block: square roots and divisions of so many rows are taken together, by vector instructions.
@@ -49,55 +50,42 @@ def convolve(
 
     ``reference`` does the same to points and weight by PyTorch's operations, for second derivatives.
     """
-    if not torch.is_grad_enabled():
-        return _convolved(points, weight, matrix, slope)[0]
-    convolved: Tensor = _Convolution.apply(points, weight, matrix, slope, reference)  # type: ignore[no-untyped-call]
-    return convolved
+    run = partial(_convolved, matrix=matrix, slope=slope)
+    return differentiable(run, partial(_convolution_gradients, matrix=matrix, slope=slope), reference, points, weight)
 
 
-def _convolved(
-    points: Tensor, weight: Tensor, matrix: SparseMatrix, slope: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The points; sums of neighbors before and after the rotation, which commutes with sums; and numbers of rows."""
+def _convolved(points: Tensor, weight: Tensor, matrix: SparseMatrix, slope: float) -> tuple[Tensor, ...]:
+    """The points, twice; sums of neighbors before and after the rotation, which commutes with sums; and ``rows``."""
     sums = csr_product(*matrix[:3], points)
     rows = points.new_empty(_KEPT, len(sums))
     again = _long_sums(sums, points, matrix)
     if again is not None:
+        long, exact = again
         rows[_NORM] = 0
-        rows[_NORM, again.rows] = lorentz_norm(again.sums).squeeze(1).to(rows.dtype)
-        sums[again.rows] = again.sums.to(sums.dtype)
+        rows[_NORM, long] = lorentz_norm(exact).squeeze(1).to(rows.dtype)
+        sums[long] = exact.to(sums.dtype)
     rotated = sums[:, 1:] @ weight.mT
     out = points.new_empty(len(sums), weight.shape[0] + 1)
     arrays = (sums, rotated, out, rows)
     run_on_rows(_activate, out.shape, *(x.detach().numpy() for x in arrays), slope, again is not None)
-    return out, sums, rotated, rows
+    return out, out, sums, rotated, rows
 
 
-class _Convolution(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, points: Tensor, weight: Tensor, matrix: SparseMatrix, slope: float, reference: Any) -> Tensor:
-        out, sums, rotated, rows = _convolved(points, weight, matrix, slope)
-        ctx.matrix, ctx.slope, ctx.reference = matrix, slope, reference
-        ctx.save_for_backward(points, weight, out, sums, rotated, rows)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        points, weight, out, sums, rotated, rows = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return *second_gradients(ctx.reference, (points, weight), grad), None, None, None
-        grad_sums, grad_rotated = torch.empty_like(sums), torch.empty_like(rotated)
-        arrays = (grad.contiguous(), out, rotated, rows, grad_sums, grad_rotated)
-        run_on_rows(_activate_backward, out.shape, *(x.detach().numpy() for x in arrays), ctx.slope)
-        grad_points = grad_weight = None
-        with full_precision(grad):
-            if ctx.needs_input_grad[1]:
-                grad_weight = grad_rotated.mT @ sums[:, 1:]
-            if ctx.needs_input_grad[0]:
-                torch.mm(grad_rotated, weight, out=grad_sums[:, 1:])  # the first column is that of time
-                crow, col, values = ctx.matrix[3:]
-                grad_points = csr_product(crow, col, values, grad_sums)
-        return grad_points, grad_weight, None, None, None
+def _convolution_gradients(
+    grad: Tensor, needed: tuple[bool, ...], points: Tensor, weight: Tensor, out: Tensor, sums: Tensor, rotated: Tensor,
+    rows: Tensor, matrix: SparseMatrix, slope: float,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    grad_sums, grad_rotated = torch.empty_like(sums), torch.empty_like(rotated)
+    arrays = (grad.contiguous(), out, rotated, rows, grad_sums, grad_rotated)
+    run_on_rows(_activate_backward, out.shape, *(x.detach().numpy() for x in arrays), slope)
+    grad_points = grad_weight = None
+    with full_precision(grad):
+        if needed[1]:
+            grad_weight = grad_rotated.mT @ sums[:, 1:]
+        if needed[0]:
+            torch.mm(grad_rotated, weight, out=grad_sums[:, 1:])  # the first column is that of time
+            grad_points = csr_product(*matrix[3:], grad_sums)
+    return grad_points, grad_weight
 
 
 def neighborhood_sums(points: Tensor, matrix: SparseMatrix) -> Tensor:
@@ -112,8 +100,8 @@ def neighborhood_sums(points: Tensor, matrix: SparseMatrix) -> Tensor:
     if again is None:
         return sums
     # other values in some rows, with the gradient of the sums
-    sums = wide(sums)
-    return sums + torch.zeros_like(sums).index_copy(0, again.rows, again.sums - sums.detach()[again.rows])
+    (rows, exact), sums = again, wide(sums)
+    return sums + torch.zeros_like(sums).index_copy(0, rows, exact - sums.detach()[rows])
 
 
 def lorentz_norm(sums: Tensor) -> Tensor:
@@ -125,16 +113,11 @@ def lorentz_norm(sums: Tensor) -> Tensor:
     return (sums[..., :1].square() - squared_norm(sums[..., 1:])).clamp_min(MIDPOINT_FLOOR).sqrt()
 
 
-class _LongSums(NamedTuple):
-    """Rows that have more neighbors than float32 sums can bear, and their sums in float64."""
-
-    rows: Tensor
-    sums: Tensor
-
-
 @torch.no_grad()
-def _long_sums(sums: Tensor, points: Tensor, matrix: SparseMatrix) -> _LongSums | None:
-    """The sums that have to be taken again; None if all are good, which is the rule. See ``numerics.LONG_SUM``."""
+def _long_sums(sums: Tensor, points: Tensor, matrix: SparseMatrix) -> tuple[Tensor, Tensor] | None:
+    """Rows that have more neighbors than float32 sums can bear, and their sums in float64; None if there are none,
+    which is the rule. See ``numerics.LONG_SUM``.
+    """
     if sums.dtype != torch.float32:
         return None
     lengths = matrix.crow.diff()
@@ -151,7 +134,7 @@ def _long_sums(sums: Tensor, points: Tensor, matrix: SparseMatrix) -> _LongSums 
     # rounded weights do not add up to 1, which the norm would take for distance
     weights /= weights.new_zeros(len(rows)).index_add(0, owner, weights)[owner]
     weighted = wide(points[matrix.col[entries]]) * weights.unsqueeze(1)
-    return _LongSums(rows, weighted.new_zeros(len(rows), points.shape[1]).index_add(0, owner, weighted))
+    return rows, weighted.new_zeros(len(rows), points.shape[1]).index_add(0, owner, weighted)
 
 
 @compiled
@@ -238,42 +221,27 @@ def exp_origin(tangent: Tensor, max_norm: float | None = None, rectified: bool =
     if tangent.dim() != 2 or not use_kernel(tangent):
         return lorentz.exp_origin(tangent.relu() if rectified else tangent, max_norm)
     cap = max_radius(tangent.dtype) if max_norm is None else min(max_norm, max_radius(tangent.dtype))
-    if not torch.is_grad_enabled():
-        return _mapped(tangent, cap, rectified)[0]
-    points: Tensor = _ExpOrigin.apply(tangent, cap, rectified)  # type: ignore[no-untyped-call]
-    return points
+    run, gradients = (partial(each, cap=cap, rectified=rectified) for each in (_mapped, _exp_gradients))
+    return differentiable(run, gradients, lambda x: lorentz.exp_origin(x.relu() if rectified else x, cap), tangent)
 
 
-def _mapped(tangent: Tensor, cap: float, rectified: bool) -> tuple[Tensor, Tensor]:
-    """The points, and of each row the norm ``r`` and the factor ``f`` of its space, in float64 for the derivatives."""
+def _mapped(tangent: Tensor, cap: float, rectified: bool) -> tuple[Tensor, ...]:
+    """The points, twice; of each row the norm ``r`` and the factor ``f`` of its space, in float64."""
     out = tangent.new_empty(tangent.shape[0], tangent.shape[1] + 1)
     scales = torch.empty(2, tangent.shape[0], dtype=torch.float64)
     arrays = tangent.detach().contiguous().numpy(), out.numpy(), scales.numpy()
     lowest = 0.0 if rectified else -math.inf
     run_on_rows(_exp, tangent.shape, *arrays, lowest, cap, math.sinh(cap), math.cosh(cap))
-    return out, scales
+    return out, out, scales
 
 
-class _ExpOrigin(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, tangent: Tensor, cap: float, rectified: bool) -> Tensor:
-        out, scales = _mapped(tangent, cap, rectified)
-        ctx.cap, ctx.rectified = cap, rectified
-        ctx.save_for_backward(tangent, out, scales)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        tangent, out, scales = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            (gradient,) = second_gradients(
-                lambda x: lorentz.exp_origin(x.relu() if ctx.rectified else x, ctx.cap), (tangent,), grad
-            )
-            return gradient, None, None
-        gradient = torch.empty_like(tangent, memory_format=torch.contiguous_format)
-        arrays = [x.detach().numpy() for x in (grad.contiguous(), out, scales, gradient)]
-        run_on_rows(_exp_backward, tangent.shape, *arrays, 0.0 if ctx.rectified else -math.inf, ctx.cap)
-        return gradient, None, None
+def _exp_gradients(
+    grad: Tensor, needed: Any, tangent: Tensor, out: Tensor, scales: Tensor, cap: float, rectified: bool
+) -> tuple[Tensor]:
+    gradient = torch.empty_like(tangent, memory_format=torch.contiguous_format)
+    arrays = [x.detach().numpy() for x in (grad.contiguous(), out, scales, gradient)]
+    run_on_rows(_exp_backward, tangent.shape, *arrays, 0.0 if rectified else -math.inf, cap)
+    return (gradient,)
 
 
 @compiled

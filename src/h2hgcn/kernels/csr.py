@@ -96,62 +96,49 @@ def _hush_csr() -> None:
         torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
 
 
-def _csr_matmul_shape(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
-    return dense.new_empty((crow.shape[0] - 1, *dense.shape[1:]))
-
-
 _library.impl("csr_matmul", csr_product, "CompositeExplicitAutograd")
-torch.library.register_fake("h2hgcn::csr_matmul", _csr_matmul_shape, lib=_library)
+torch.library.register_fake(
+    "h2hgcn::csr_matmul",
+    lambda crow, col, values, dense: dense.new_empty((crow.shape[0] - 1, *dense.shape[1:])),
+    lib=_library,
+)
 
 csr_matmul = torch.ops.h2hgcn.csr_matmul
 
 
 def sparse_matmul(matrix: SparseMatrix, dense: Tensor) -> Tensor:
     """``matrix @ dense`` for a vector or a matrix, with gradients to ``dense`` and the values."""
-    crow, col, values, transpose_crow, transpose_col, transpose_values = matrix
+    crow, col, values, *pattern, transpose_values = matrix
     dense = dense.to(values.dtype)  # autocast may have lowered it
-    if is_transformed():
-        return _gathered_product(crow, col, values, dense)
+    if is_transformed():  # by gather and scatter, which torch.func knows: ten times slower
+        rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
+        terms = dense[col] * (values if dense.dim() == 1 else values.unsqueeze(1))
+        return terms.new_zeros(len(crow) - 1, *dense.shape[1:]).index_add(0, rows, terms)
     product: Tensor = _SparseProduct.apply(  # type: ignore[no-untyped-call]
-        values, dense, crow, col, transpose_values, transpose_crow, transpose_col
+        values, dense, crow, col, transpose_values, *pattern
     )
     return product
 
 
-def _gathered_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
-    """The product by gather and scatter, which ``torch.func`` knows: ten times slower."""
-    rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
-    terms = dense[col] * (values if dense.dim() == 1 else values.unsqueeze(1))
-    return terms.new_zeros(len(crow) - 1, *dense.shape[1:]).index_add(0, rows, terms)
-
-
 class _SparseProduct(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        values: Tensor,
-        dense: Tensor,
-        crow: Tensor,
-        col: Tensor,
-        transpose_values: Tensor,
-        transpose_crow: Tensor,
-        transpose_col: Tensor,
-    ) -> Tensor:
-        ctx.save_for_backward(values, dense, crow, col, transpose_values, transpose_crow, transpose_col)
+    def forward(ctx: Any, values: Tensor, dense: Tensor, crow: Tensor, col: Tensor, *transpose: Tensor) -> Tensor:
+        ctx.save_for_backward(values, dense, crow, col, *transpose)
         product: Tensor = csr_matmul(crow, col, values, dense)
         return product
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        values, dense, crow, col, transpose_values, transpose_crow, transpose_col = ctx.saved_tensors
+        values, dense, crow, col, *transpose = ctx.saved_tensors
         grad_values = grad_dense = None
         if ctx.needs_input_grad[0]:
             rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
             products = grad[rows] * dense[col]
             grad_values = products.sum(-1) if dense.dim() == 2 else products
         if ctx.needs_input_grad[1]:
+            transpose_values, *pattern = transpose
             grad_dense = _SparseProduct.apply(  # type: ignore[no-untyped-call]
-                transpose_values, grad, transpose_crow, transpose_col, values, crow, col
+                transpose_values, grad, *pattern, values, crow, col
             )
         return grad_values, grad_dense, None, None, None, None, None
 

@@ -1,5 +1,7 @@
 """Distances on the hyperboloid: of pairs of rows, which are not gathered, and of all pairs of two sets."""
 
+import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from torch import Tensor
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import CHORD_TOLERANCE, GRADIENT_TOLERANCE, INNER_PRODUCT_STEPS, full_precision
 from h2hgcn.jit import compiled, inlined, run_on_rows
-from h2hgcn.kernels import second_gradients, use_kernel
+from h2hgcn.kernels import differentiable, use_kernel
 
 # Pairs that a thread measures at once: what is written in passing stays in cache.
 _PAIRS = 1 << 15
@@ -40,14 +42,16 @@ def squared_distances_of_rows(points: Tensor, pairs: Tensor) -> Tensor:
 
 
 def _distances_of_rows(points: Tensor, pairs: Tensor, squared: bool) -> Tensor:
-    if not torch.is_grad_enabled():
-        if 2 * len(pairs) < len(points):  # times of a few points instead of all
-            _check_rows(pairs, len(points))
-            points = points.index_select(0, pairs.reshape(-1))
-            pairs = torch.arange(len(points)).view(-1, 2)
-        return _measured_pairs(points, pairs, squared, differentiated=False)[1]
-    distances: Tensor = _PairDistances.apply(points, pairs, squared)  # type: ignore[no-untyped-call]
-    return distances
+    lowest, highest = map(int, pairs.aminmax()) if len(pairs) else (0, -1)
+    if lowest < 0 or highest >= len(points):  # the loops do not check bounds
+        raise IndexError(f"pairs name the rows {lowest} to {highest}, but there are {len(points)} points")
+    differentiated = torch.is_grad_enabled()
+    if not differentiated and 2 * len(pairs) < len(points):  # times of a few points instead of all
+        points = points.index_select(0, pairs.reshape(-1))
+        pairs = torch.arange(len(points)).view(-1, 2)
+    run = partial(_measured_pairs, pairs=pairs, squared=squared, differentiated=differentiated)
+    reference = partial(_gathered, pairs=pairs, squared=squared)
+    return differentiable(run, partial(_pair_gradients, pairs=pairs), reference, points)
 
 
 def _gathered(points: Tensor, pairs: Tensor, squared: bool) -> Tensor:
@@ -55,13 +59,10 @@ def _gathered(points: Tensor, pairs: Tensor, squared: bool) -> Tensor:
     return lorentz.composed_distance(points.index_select(0, first), points.index_select(0, second), squared)
 
 
-def _measured_pairs(
-    points: Tensor, pairs: Tensor, squared: bool, differentiated: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Times of all points, in float64; distances of pairs, or their squares; and twice the slopes of these in the
-    chord if wanted: ``2 distance / sinh(distance)`` of squares, else ``1 / sinh(distance)``, 0 at 0.
+def _measured_pairs(points: Tensor, pairs: Tensor, squared: bool, differentiated: bool) -> tuple[Tensor, ...]:
+    """Distances of pairs, or their squares; times of all points, in float64; and twice the slopes of the distances in
+    the chord if wanted: ``2 distance / sinh(distance)`` of squares, else ``1 / sinh(distance)``, 0 at 0.
     """
-    _check_rows(pairs, len(points))
     rows, ends = points.detach().contiguous().numpy(), pairs.contiguous().numpy()
     times = torch.empty(len(rows), dtype=torch.float64)
     run_on_rows(_times, rows.shape, rows, times.numpy())
@@ -78,35 +79,16 @@ def _measured_pairs(
             slope = 2 * distance if squared else (sinh > 0).to(sinh.dtype)
             stretch[part] = sinh.clamp_min_(torch.finfo(sinh.dtype).tiny).reciprocal_().mul_(slope)
         measured[part] = distance.square_() if squared else distance
-    return times, measured, stretch
+    return measured, times, stretch
 
 
-class _PairDistances(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, points: Tensor, pairs: Tensor, squared: bool) -> Tensor:
-        times, measured, stretch = _measured_pairs(points, pairs, squared, differentiated=True)
-        ctx.squared = squared
-        ctx.save_for_backward(points, pairs, times, stretch)
-        return measured
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        points, pairs, times, stretch = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            return second_gradients(lambda x: _gathered(x, pairs, ctx.squared), (points,), grad)[0], None, None
-        gradient = torch.zeros_like(points, memory_format=torch.contiguous_format)
-        arrays = (points.detach().contiguous(), pairs.contiguous(), times, stretch, grad.contiguous(), gradient)
-        run_on_rows(_add_gradients, points.shape, *(x.numpy() for x in arrays))
-        return gradient, None, None
-
-
-def _check_rows(pairs: Tensor, size: int) -> None:
-    """The loops do not check bounds."""
-    if not len(pairs):
-        return
-    lowest, highest = (int(bound) for bound in pairs.aminmax())
-    if lowest < 0 or highest >= size:
-        raise IndexError(f"pairs name the rows {lowest} to {highest}, but there are {size} points")
+def _pair_gradients(
+    grad: Tensor, needed: Any, points: Tensor, times: Tensor, stretch: Tensor, pairs: Tensor
+) -> tuple[Tensor]:
+    gradient = torch.zeros_like(points, memory_format=torch.contiguous_format)
+    arrays = (points.detach().contiguous(), pairs.contiguous(), times, stretch, grad.contiguous(), gradient)
+    run_on_rows(_add_gradients, points.shape, *(x.numpy() for x in arrays))
+    return (gradient,)
 
 
 @compiled
@@ -184,77 +166,64 @@ def pairwise_distance(points: Tensor, others: Tensor) -> Tensor:
     if points.dim() != 2 or others.dim() != 2 or points.dtype != others.dtype or not use_kernel(points, others):
         return lorentz.pairwise_distance(points, others)
     lorentz.check_pair(points, others)
+    run = partial(_measured, with_slopes=torch.is_grad_enabled())
     with full_precision(points):
-        if not torch.is_grad_enabled():
-            return _measured(points, others, with_slopes=False)[0]
-        distances: Tensor = _AllDistances.apply(points, others)  # type: ignore[no-untyped-call]
-        return distances
+        return differentiable(run, _distance_gradients, lorentz.pairwise_distance, points, others)
 
 
-def _measured(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor, Tensor | None, float]:
-    """Distances, twice their slopes in the chord if these are wanted, and the largest ``t t'``."""
-    largest = _largest_time(points) * _largest_time(others)
+def _measured(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor, ...]:
+    """Distances, and twice their slopes in the chord if these are wanted."""
     # the square of exp(distance), which is at most 4 t t', must not overflow
-    dtype = points.dtype if (4 * largest) ** 2 < torch.finfo(points.dtype).max else torch.float64
+    small = (4 * _largest_product(points, others)) ** 2 < torch.finfo(points.dtype).max
+    dtype = points.dtype if small else torch.float64
     if dtype == torch.float32:
         known = _measured_in_float32(points, others, with_slopes)
         if known is not None:
-            return *known, largest
+            return known
     mirrored = _lifted(others, torch.float64)
     mirrored[:, 1:].neg_()
     growth = points.new_empty(len(points), len(others), dtype=dtype)
-    slopes = torch.empty_like(growth) if with_slopes else None
+    slopes = torch.empty_like(growth) if with_slopes else growth
     for block in _blocks(len(points), len(others)):
         lifted = _lifted(points[block], torch.float64)
-        slope = (growth if slopes is None else slopes)[block].numpy()
-        product = (lifted @ mirrored.mT).numpy()
-        _grow(product, lifted.numpy(), mirrored.numpy(), growth[block].numpy(), slope, _ROUNDING, with_slopes)
-    return growth.log1p_().to(points.dtype), slopes, largest
+        product, slope = lifted @ mirrored.mT, slopes[block].numpy()
+        arrays = (product.numpy(), lifted.numpy(), mirrored.numpy(), growth[block].numpy(), slope)
+        _grow(*arrays, _ROUNDING, with_slopes)
+    return growth.log1p_().to(points.dtype), slopes
 
 
-def _measured_in_float32(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor, Tensor | None] | None:
+def _measured_in_float32(points: Tensor, others: Tensor, with_slopes: bool) -> tuple[Tensor, Tensor] | None:
     """Distances and slopes by a product in float32, or None where it knows too few chords."""
     lifted, mirrored = _lifted(points, points.dtype), _lifted(others, points.dtype)
     mirrored[:, 1:].neg_()
     growth = lifted @ mirrored.mT
-    slopes = torch.empty_like(growth) if with_slopes else None
+    slopes = torch.empty_like(growth) if with_slopes else growth
     # the sum of a product is rounded once for each coordinate, at random
     noise = torch.finfo(points.dtype).eps * (INNER_PRODUCT_STEPS + points.shape[1] ** 0.5) / CHORD_TOLERANCE
     singles = int(growth.numel() * _SHARE_OF_SINGLES)
-    slope = (growth if slopes is None else slopes).numpy()
-    known = _grow_known(growth.numpy(), lifted.numpy(), mirrored.numpy(), slope, noise, _ROUNDING, singles, with_slopes)
+    arrays = (growth.numpy(), lifted.numpy(), mirrored.numpy(), slopes.numpy())
+    known = _grow_known(*arrays, noise, _ROUNDING, singles, with_slopes)
     return (growth.log1p_(), slopes) if known else None
 
 
-class _AllDistances(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, points: Tensor, others: Tensor) -> Tensor:
-        distances, slopes, ctx.largest = _measured(points, others, with_slopes=True)
-        ctx.save_for_backward(points, others, slopes)
-        return distances
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        points, others, slopes = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            first, second = second_gradients(lorentz.pairwise_distance, (points, others), grad)
-            return first, second
-        good = ctx.largest * torch.finfo(points.dtype).eps <= GRADIENT_TOLERANCE
-        dtype = points.dtype if good else torch.float64
-        lifted_others = _lifted(others, dtype)
-        grad_points = torch.empty_like(points, memory_format=torch.contiguous_format)
-        pull = torch.zeros_like(lifted_others)
-        whole = [slice(0, len(points))]
-        with full_precision(points):
-            for block in whole if dtype == slopes.dtype else _blocks(len(points), len(others)):
-                lifted = _lifted(points[block], dtype)
-                weights = (grad[block] * slopes[block]).to(dtype)
-                # ∂chord/∂s = 2(t'/t·s - s'), and the same with roles exchanged
-                _set_gradient(grad_points[block], lifted, weights @ lifted_others)
-                pull.addmm_(weights.mT, lifted)
-        grad_others = torch.empty_like(others, memory_format=torch.contiguous_format)
-        _set_gradient(grad_others, lifted_others, pull)
-        return grad_points, grad_others
+def _distance_gradients(
+    grad: Tensor, needed: Any, points: Tensor, others: Tensor, slopes: Tensor
+) -> tuple[Tensor, Tensor]:
+    good = _largest_product(points, others) * torch.finfo(points.dtype).eps <= GRADIENT_TOLERANCE
+    dtype = points.dtype if good else torch.float64
+    lifted_others = _lifted(others, dtype)
+    grad_points, grad_others = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (points, others))
+    pull = torch.zeros_like(lifted_others)
+    whole = [slice(0, len(points))]
+    with full_precision(points):
+        for block in whole if dtype == slopes.dtype else _blocks(len(points), len(others)):
+            lifted = _lifted(points[block], dtype)
+            weights = (grad[block] * slopes[block]).to(dtype)
+            # ∂chord/∂s = 2(t'/t·s - s'), and the same with roles exchanged
+            _set_gradient(grad_points[block], lifted, weights @ lifted_others)
+            pull.addmm_(weights.mT, lifted)
+    _set_gradient(grad_others, lifted_others, pull)
+    return grad_points, grad_others
 
 
 def _lifted(points: Tensor, dtype: torch.dtype) -> Tensor:
@@ -264,8 +233,9 @@ def _lifted(points: Tensor, dtype: torch.dtype) -> Tensor:
     return lifted
 
 
-def _largest_time(points: Tensor) -> float:
-    return float(points.detach()[:, 0].numpy().max()) if len(points) else 1.0
+def _largest_product(points: Tensor, others: Tensor) -> float:
+    """The largest ``t t'``."""
+    return math.prod(float(x.detach()[:, 0].numpy().max()) for x in (points, others) if len(x))
 
 
 def _set_gradient(grad: Tensor, points: Tensor, pull: Tensor) -> None:

@@ -38,14 +38,9 @@ class Sample(NamedTuple):
 
 
 def sample_neighbors(
-    crow: NDArray[np.int32],
-    col: NDArray[np.int32],
-    loops: Numbers,
-    seeds: Numbers,
-    fanout: Sequence[int],
-    seed: int,
+    crow: NDArray[np.int32], col: NDArray[np.int32], loops: Numbers, seeds: Numbers, fanout: Sequence[int], seed: int,
     once: bool = False,
-) -> Sample:
+) -> Sample:  # fmt: skip
     """Draws, for each hop, up to ``fanout[hop]`` neighbors of every node so far, without replacement; a fanout of -1
     takes all.
 

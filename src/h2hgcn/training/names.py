@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from h2hgcn.datasets.arrays import to_numpy, unknown_nodes
 from h2hgcn.datasets.on_disk import is_graph
 from h2hgcn.errors import DataError
-from h2hgcn.tasks.base import check_same_columns
+from h2hgcn.tasks.checks import check_same_columns
 
 # Not all that Python reads as an integer, such as 03 or 1_0: ids in files are found by what is written, too.
 _INTEGER = re.compile("0|-?[1-9][0-9]*")
