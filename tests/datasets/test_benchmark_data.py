@@ -197,7 +197,7 @@ def test_pyg_objects_come_back_as_they_are():
 
 
 def test_unknown_names():
-    with pytest.raises(DataError, match=r"'cora2' is not a known dataset \(did you mean cora\?\); there are disease, "):
+    with pytest.raises(DataError, match=r"'cora2' is not a named dataset .*; did you mean 'cora'\?"):
         load_dataset("cora2")
 
 
