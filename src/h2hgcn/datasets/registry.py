@@ -374,9 +374,7 @@ def load_dataset(name: str | Data | Dataset, root: Root = None) -> Any:
         return name
     known = str(name).lower()
     if known not in DATASETS:
-        raise DataError(
-            f"{name!r} is not a named dataset; {suggestion(known, DATASETS)} load_graph reads your own files"
-        )
+        raise DataError(f"{name!r} is not a named dataset (load_graph reads files); {suggestion(known, DATASETS)}")
     loaded = DATASETS[known].load(root)
     loaded.name = known
     if isinstance(loaded, Dataset):
