@@ -32,18 +32,12 @@ class PairSpace:
             return both_ways
         return (both_ways + self.num_nodes) // 2 if self.with_self else both_ways // 2
 
-    def canonical(self, pairs: Pairs) -> Pairs:
-        """The pairs that lie in this space, the smaller node first if direction does not count."""
-        if not self.with_self:
-            pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-        return self.ordered(pairs)
-
     def ordered(self, pairs: Pairs) -> Pairs:
         """The pairs, the smaller node first if direction does not count."""
         return pairs if self.directed else np.sort(pairs, axis=1)
 
     def ranks(self, pairs: Pairs) -> Ranks:
-        """Numbers of canonical pairs."""
+        """Numbers of pairs that lie in this space, with the smaller node first if direction does not count."""
         first, second = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
         if self.directed:
             skipped = 0 if self.with_self else (second > first)
@@ -68,8 +62,10 @@ class PairSpace:
 
 
 def distinct_pairs(space: PairSpace, pairs: Pairs) -> Pairs:
-    """The canonical pairs, each once, in row-major order."""
-    return space.pairs(np.unique(space.ranks(space.canonical(pairs))))
+    """The pairs that lie in the space, each once, in row-major order."""
+    if not space.with_self:
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    return space.pairs(np.unique(space.ranks(space.ordered(pairs))))
 
 
 def nth_absent(sorted_ranks: Ranks, numbers: Ranks) -> Ranks:
