@@ -1,4 +1,3 @@
-import hashlib
 import pickle
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ from torch_geometric.data import Data
 from torch_geometric.datasets import Planetoid, TUDataset
 
 from h2hgcn.datasets import DATASETS, DataError, DataWarning, benchmarks, load_dataset, task_features
-from h2hgcn.datasets.benchmarks import load_pickle
 from h2hgcn.datasets.registry import planetoid_files, tu_files
 
 # nodes, undirected edges (a self-loop counts), features, classes
@@ -96,7 +94,9 @@ def test_bad_features(disease_folder, tmp_path, matrix, message):
 )
 def test_features_that_are_no_matrix(disease_folder, tmp_path, arrays):
     np.savez(disease_folder / "disease_nc.feats.npz", **arrays)
-    with pytest.raises(DataError, match=r"disease_nc.feats.npz is not a sparse matrix"):
+    with pytest.raises(
+        DataError, match=r"disease_nc.feats.npz (cannot be read as a SciPy|is not a valid sparse) matrix"
+    ):
         load_dataset("disease_nc", tmp_path)
 
 
@@ -197,7 +197,7 @@ def test_pyg_objects_come_back_as_they_are():
 
 
 def test_unknown_names():
-    with pytest.raises(DataError, match=r"'cora2' is not a known dataset \(did you mean cora\?\); there are disease, "):
+    with pytest.raises(DataError, match=r"'cora2' is not a named dataset .*; did you mean 'cora'\?"):
         load_dataset("cora2")
 
 
@@ -207,21 +207,6 @@ class Malicious:
 
     def __reduce__(self):
         return Path.touch, (self.target,)
-
-
-@pytest.mark.parametrize("sha256", ["", "0" * 64])
-def test_a_pickle_of_another_checksum_is_not_read(tmp_path, sha256):
-    (tmp_path / "p").write_bytes(pickle.dumps(Malicious(tmp_path / "touched")))
-    with pytest.raises(DataError, match="p is not the published file, so its pickle was not read; put the original"):
-        load_pickle(tmp_path / "p", sha256)
-    assert not (tmp_path / "touched").exists()
-
-
-def test_a_pickle_of_the_known_checksum_is_read(tmp_path):
-    content = pickle.dumps({1: [2], "array": np.arange(3)}, protocol=2)
-    (tmp_path / "p").write_bytes(content)
-    loaded = load_pickle(tmp_path / "p", hashlib.sha256(content).hexdigest())
-    assert (loaded[1], loaded["array"].tolist()) == ([2], [0, 1, 2])
 
 
 def test_a_changed_file_of_a_dataset_is_refused(benchmark_data, tmp_path):

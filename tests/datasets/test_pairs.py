@@ -78,8 +78,3 @@ def test_head_of_a_shuffle_across_chunks():
     whole = np.arange(1_500_000)
     random.shuffle(whole)
     np.testing.assert_array_equal(head, whole[:1000])
-
-
-def test_a_shuffle_can_be_too_long():
-    with pytest.raises(ValueError, match="too long"):
-        shuffle_head(np.random.RandomState(0), 2**32, 1)

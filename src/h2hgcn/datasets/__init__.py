@@ -1,4 +1,4 @@
-"""Named graphs, collections, a person's own files, splits, and a look at a graph's geometry."""
+"""Named datasets, readers of your own files, splits, and measurements of a graph."""
 
 from typing import TYPE_CHECKING
 
@@ -22,27 +22,6 @@ if TYPE_CHECKING:
         split_nodes,
     )
 
-__all__ = [
-    "DATASETS",
-    "DataError",
-    "DataWarning",
-    "EdgeSplit",
-    "GraphCollection",
-    "GraphReport",
-    "GraphSplit",
-    "NodeSplit",
-    "convert_graph",
-    "draw_negatives",
-    "inspect_graph",
-    "load_dataset",
-    "load_graph",
-    "load_graphs",
-    "split_edges",
-    "split_graphs",
-    "split_nodes",
-    "task_features",
-]
-
 _HOMES = {
     "h2hgcn.datasets.collection": ("GraphCollection",),
     "h2hgcn.datasets.graph_folder": ("load_graphs",),
@@ -51,15 +30,16 @@ _HOMES = {
     "h2hgcn.datasets.nodes": ("task_features",),
     "h2hgcn.datasets.registry": ("DATASETS", "load_dataset"),
     "h2hgcn.datasets.splits": (
-        "EdgeSplit",
-        "GraphSplit",
-        "NodeSplit",
-        "draw_negatives",
-        "split_edges",
-        "split_graphs",
-        "split_nodes",
+        "EdgeSplit", "GraphSplit", "NodeSplit", "draw_negatives", "split_edges", "split_graphs", "split_nodes",
     ),
-}
+}  # fmt: skip
+
+__all__ = [
+    "DATASETS", "DataError", "DataWarning", "EdgeSplit", "GraphCollection", "GraphReport", "GraphSplit", "NodeSplit",
+    "convert_graph", "draw_negatives", "inspect_graph", "load_dataset", "load_graph", "load_graphs", "split_edges",
+    "split_graphs", "split_nodes", "task_features",
+]  # fmt: skip
+
 __getattr__ = lazy_names(__name__, _HOMES)
 
 

@@ -1,86 +1,36 @@
 """The published datasets: Cora, PubMed, Airport, the two disease trees, and collections in the format of TU."""
 
-import hashlib
-import io
 import pickle
 import warnings
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, index_to_mask, remove_self_loops, to_undirected
+from torch_geometric.io import read_planetoid_data
+from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
-from h2hgcn.datasets.arrays import load_arrays
+from h2hgcn.datasets.arrays import load_arrays, load_matrix
 from h2hgcn.datasets.collection import FlatCollection
 from h2hgcn.datasets.nodes import structural_features
-from h2hgcn.datasets.registry import (
-    TU_FACTS,
-    airport_files,
-    disease_files,
-    planetoid_files,
-    tu_files,
-)
+from h2hgcn.datasets.registry import TU_FACTS, airport_files, disease_files, planetoid_files, tu_files
 from h2hgcn.errors import DataError, DataWarning
-
-# Modules as they were called in the year of the files, and today.
-_RENAMED = {"scipy.sparse.csr": "scipy.sparse", "numpy.core.multiarray": "numpy._core.multiarray"}
-
-
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        return super().find_class(_RENAMED.get(module, module), name)
-
-
-def load_pickle(path: Path, sha256: str) -> Any:
-    """What a published pickle holds. A pickle can run anything, so one of another checksum is not read."""
-    content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise DataError(f"{path} is not the published file, so its pickle was not read; put the original in its place")
-    return _Unpickler(io.BytesIO(content), encoding="latin1").load()
-
-
-_NUM_VALIDATION = 500
 
 
 def load_planetoid(name: str, root: str | Path | None = None) -> Data:
-    """The graph as PyG gives it, its masks included; ``self_loops`` are the nodes whose loops it leaves out.
-
-    PyG's own reader runs whatever a pickle asks for, so the files are read here, by their checksums.
-    """
-    files = planetoid_files(name)
-    folder = files.obtain(root)
-    checksums = {file.name: file.sha256 or "" for file in files.files}
-    known_x, test_x, known_y, test_y, train_y, graph = (
-        load_pickle(folder / file, checksums[file])
-        for file in (f"ind.{name}.{part}" for part in ("allx", "tx", "ally", "ty", "y", "graph"))
-    )
-    test = torch.from_numpy(np.loadtxt(folder / f"ind.{name}.test.index", dtype=np.int64, ndmin=1))
-    size = len(known_y) + len(test_y)
-    x = torch.from_numpy(sp.vstack([known_x, test_x]).toarray().astype(np.float32))
-    y = torch.from_numpy(np.concatenate([known_y, test_y]).argmax(1))
-    in_order = test.sort().values  # the files keep test nodes in the order of the index
-    x[test], y[test] = x[in_order], y[in_order]
-
-    ends = np.array([(node, other) for node, others in graph.items() for other in others], dtype=np.int64)
-    is_loop = ends[:, 0] == ends[:, 1]
-    data = Data(x=x, y=y, edge_index=_undirected(ends[~is_loop], size), num_nodes=size)
-    data.self_loops = torch.from_numpy(np.unique(ends[is_loop, 0]))
-    count = len(train_y)
-    data.train_mask = index_to_mask(torch.arange(count), size)
-    data.val_mask = index_to_mask(torch.arange(count, count + _NUM_VALIDATION), size)
-    data.test_mask = index_to_mask(test, size)
+    """The graph as PyG gives it, its masks included; ``self_loops`` are the nodes whose loops it leaves out."""
+    # a pickle can run anything, but every file is checked against its checksum here
+    folder = planetoid_files(name).obtain(root)
+    with warnings.catch_warnings(action="ignore"):  # of old names of SciPy's and NumPy's modules
+        data = read_planetoid_data(str(folder), name)
+        neighbors = pickle.loads((folder / f"ind.{name}.graph").read_bytes(), encoding="latin1")
+    data.num_nodes = len(data.y)
+    data.edge_index = coalesce(data.edge_index)
+    data.self_loops = torch.tensor(sorted(node for node in neighbors if node in neighbors[node]), dtype=torch.long)
     return data
-
-
-# What the airports must come to, since the file has no published checksum.
-_AIRPORTS, _AIRPORT_EDGES, _AIRPORT_FEATURES, _AIRPORT_CLASSES = 3188, 18_631, 5, 4
 
 
 def load_disease_file(name: str, root: str | Path | None = None) -> Data:
@@ -88,22 +38,32 @@ def load_disease_file(name: str, root: str | Path | None = None) -> Data:
     files = disease_files(name)
     folder = files.obtain(root)
     labels = load_arrays(folder / f"{name}.labels.npy").astype(np.int64)
-    edges = _read_pairs(folder / f"{name}.edges.csv", len(labels))
+    edges = np.loadtxt(folder / f"{name}.edges.csv", dtype=np.int64, delimiter=",")
     data = Data(y=torch.from_numpy(labels), edge_index=_undirected(edges, len(labels)), num_nodes=len(labels))
-    features = folder / f"{name}.feats.npz"
-    if features.is_file():
-        data.x = torch.from_numpy(_read_features(features, len(labels)))
+    path = folder / f"{name}.feats.npz"
+    if path.is_file():
+        matrix = load_matrix(path)
+        if matrix.shape[0] != len(labels) or not _is_finite(matrix.data):
+            raise DataError(
+                f"{path} must have finite numbers for {len(labels)} nodes, but is {matrix.dtype} {matrix.shape}; put "
+                "the original in its place"
+            )
+        data.x = torch.from_numpy(matrix.toarray().astype(np.float32))
         return data
     data.x, data.feature_names = structural_features(data.edge_index, data.num_nodes)
     data.structural = True
-    address = next(file.url for file in files.files if file.name == features.name)
+    address = next(file.url for file in files.files if file.name == path.name)
     note = (
-        f"{features.name} is not in {folder}: {name} has structural features instead (degree, one-hot degree, "
-        f"constant), and its figures cannot be compared with published ones; for those, put {address} there"
+        f"{path.name} is not in {folder}: {name} has structural features instead (degree, one-hot degree, constant), "
+        f"and its figures cannot be compared with published ones; for those, put {address} there"
     )
     warnings.warn(note, DataWarning, stacklevel=4)
     data.notes = [note]
     return data
+
+
+# What the airports must come to, since the file has no published checksum.
+_AIRPORTS, _AIRPORT_EDGES, _AIRPORT_FEATURES, _AIRPORT_CLASSES = 3188, 18_631, 5, 4
 
 
 def load_airport(root: str | Path | None = None) -> Data:
@@ -117,15 +77,15 @@ def load_airport(root: str | Path | None = None) -> Data:
     missing = {"edges", "feats", "labels_nc"} - set(known)
     if missing:
         raise DataError(f"{path} lacks the arrays {sorted(missing)}; it holds {known}")
-    edges, features, labels = arrays["edges"], arrays["feats"], arrays["labels_nc"]
+    edges, x, y = arrays["edges"], arrays["feats"], arrays["labels_nc"]
     demands = {
         f"feats must be {_AIRPORTS} × {_AIRPORT_FEATURES} finite numbers": (
-            features.shape == (_AIRPORTS, _AIRPORT_FEATURES) and _is_finite(features)
+            x.shape == (_AIRPORTS, _AIRPORT_FEATURES) and _is_finite(x)
         ),
         f"labels_nc must be {_AIRPORTS} whole numbers from 0 to {_AIRPORT_CLASSES - 1}": (
-            labels.shape == (_AIRPORTS,) and _is_whole(labels, below=_AIRPORT_CLASSES)
+            y.shape == (_AIRPORTS,) and _is_whole(y, below=_AIRPORT_CLASSES)
         ),
-        f"node_ids, if there, must be {_AIRPORTS}": arrays.get("node_ids", labels).shape == (_AIRPORTS,),
+        f"node_ids, if there, must be {_AIRPORTS}": arrays.get("node_ids", y).shape == (_AIRPORTS,),
         f"edges must be pairs (k × 2) of whole numbers from 0 to {_AIRPORTS - 1}": (
             edges.ndim == 2 and edges.shape[1] == 2 and _is_whole(edges, below=_AIRPORTS)
         ),
@@ -133,17 +93,14 @@ def load_airport(root: str | Path | None = None) -> Data:
     unmet = [demand for demand, is_met in demands.items() if not is_met]
     if unmet:
         raise DataError(f"{path}: {'; '.join(unmet)}. Convert it again{files.hint}")
-    data = Data(
-        x=torch.from_numpy(features.astype(np.float32)),
-        y=torch.from_numpy(labels.astype(np.int64)),
-        edge_index=_undirected(edges.astype(np.int64), _AIRPORTS),
-        num_nodes=_AIRPORTS,
-    )
-    distinct = int((data.edge_index[0] <= data.edge_index[1]).sum())
+    edge_index = _undirected(edges.astype(np.int64), _AIRPORTS)
+    distinct = int((edge_index[0] <= edge_index[1]).sum())
     if distinct != _AIRPORT_EDGES:
         raise DataError(
             f"{path} has {distinct} different edges, but there are {_AIRPORT_EDGES}. Convert it again{files.hint}"
         )
+    x, y = torch.from_numpy(x.astype(np.float32)), torch.from_numpy(y.astype(np.int64))
+    data = Data(x=x, y=y, edge_index=edge_index, num_nodes=_AIRPORTS)
     if "node_ids" in arrays:
         data.node_ids = arrays["node_ids"]
     data.label_columns = [_AIRPORT_FEATURES - 1]
@@ -156,39 +113,13 @@ def _undirected(pairs: NDArray[np.int64], size: int) -> torch.Tensor:
     return edge_index
 
 
-def _read_pairs(path: Path, size: int) -> np.ndarray:
-    try:
-        pairs = np.loadtxt(path, dtype=np.int64, delimiter=",", ndmin=2)
-    except ValueError as error:
-        raise DataError(f"{path}: {error}; put the original in its place") from error
-    if pairs.shape[1] != 2 or pairs.min() < 0 or pairs.max() >= size:
-        raise DataError(f"{path} is not a list of pairs of the nodes 0 to {size - 1}; put the original in its place")
-    return pairs
-
-
-def _read_features(path: Path, size: int) -> NDArray[np.float32]:
-    try:
-        matrix = sp.load_npz(path).tocsr()
-        matrix.check_format(full_check=True)
-    except (ValueError, KeyError, TypeError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path} is not a sparse matrix ({error}); put the original in its place") from error
-    if matrix.shape[0] != size or not _is_finite(matrix.data):
-        raise DataError(
-            f"{path} must have finite numbers for {size} nodes, but is {matrix.dtype} {matrix.shape}; put the original "
-            "in its place"
-        )
-    return matrix.toarray().astype(np.float32)
-
-
 def _is_finite(numbers: NDArray[Any]) -> bool:
     """Whether these are numbers that stay finite in float32."""
     return numbers.dtype.kind in "biuf" and bool((np.abs(numbers) <= np.finfo(np.float32).max).all())
 
 
 def _is_whole(numbers: NDArray[Any], below: int) -> bool:
-    return numbers.dtype.kind in "iuf" and bool(
-        ((numbers >= 0) & (numbers < below) & (np.floor(numbers) == numbers)).all()
-    )
+    return numbers.dtype.kind in "iuf" and bool(np.isin(numbers, np.arange(below)).all())
 
 
 def load_tu(name: str, root: str | Path | None = None) -> FlatCollection:
@@ -254,63 +185,51 @@ def read_tu(folder: Path, name: str) -> TUGraphs:
     def path(part: str) -> Path:
         return folder / f"{name}_{part}.txt"
 
-    graph_of_node = _whole_numbers(path("graph_indicator"))[:, 0] - 1
+    graph_of_node = _read(path("graph_indicator"), np.int64)[:, 0] - 1
     sizes = np.bincount(graph_of_node.clip(min=0))
     if not len(graph_of_node) or graph_of_node[0] < 0 or (np.diff(graph_of_node) < 0).any() or not sizes.all():
         raise DataError(f"{path('graph_indicator')} must count graphs from 1, each with all its nodes in a row")
-    edges = _whole_numbers(path("A"), 2).T - 1
-    if edges.size and (edges.min() < 0 or edges.max() >= len(graph_of_node)):
+    size = len(graph_of_node)
+    edges = _read(path("A"), np.int64, columns=2).T - 1
+    if edges.size and (edges.min() < 0 or edges.max() >= size):
         raise DataError(
-            f"{path('A')} names nodes from {edges.min() + 1} to {edges.max() + 1}, but there are "
-            f"{len(graph_of_node)}, counted from 1"
+            f"{path('A')} names nodes from {edges.min() + 1} to {edges.max() + 1}, but there are {size}, counted from 1"
         )
     across = np.flatnonzero(graph_of_node[edges[0]] != graph_of_node[edges[1]])
     if len(across):
         raise DataError(f"{path('A')}, edge {across[0] + 1}: its nodes are in two graphs")
-    y = _whole_numbers(path("graph_labels"), 1)[:, 0] if path("graph_labels").exists() else None
+    y = _read(path("graph_labels"), np.int64, columns=1)[:, 0] if path("graph_labels").exists() else None
     if y is not None and len(y) != len(sizes):
         raise DataError(f"{path('graph_labels')} has {len(y)} lines for {len(sizes)} graphs")
-    simple = coalesce(remove_self_loops(torch.from_numpy(edges))[0], num_nodes=len(graph_of_node)).numpy()
+    of_nodes = []
+    for part, dtype in (("node_attributes", np.float32), ("node_labels", np.int64)):
+        rows = _read(path(part), dtype) if path(part).exists() else np.zeros((size, 0), dtype)
+        if len(rows) != size:
+            raise DataError(f"{path(part)} has {len(rows)} lines for {size} nodes")
+        of_nodes.append(rows)
+    simple = coalesce(remove_self_loops(torch.from_numpy(edges))[0], num_nodes=size).numpy()
     node_pointers = np.concatenate([[0], sizes.cumsum()])
     owner = graph_of_node[simple[0]]
-    return TUGraphs(
-        _of_nodes(path("node_attributes"), len(graph_of_node), np.float32),
-        _of_nodes(path("node_labels"), len(graph_of_node), np.int64),
-        simple - node_pointers[owner],
-        node_pointers,
-        np.searchsorted(owner, np.arange(len(sizes) + 1)),
-        y,
-    )
+    edge_pointers = np.searchsorted(owner, np.arange(len(sizes) + 1))
+    attributes, labels = of_nodes
+    return TUGraphs(attributes, labels, simple - node_pointers[owner], node_pointers, edge_pointers, y)
 
 
-def _of_nodes(path: Path, count: int, dtype: Any) -> NDArray[Any]:
-    """The numbers of all nodes; no columns if there is no file."""
-    if not path.exists():
-        return np.zeros((count, 0), dtype)
-    rows = _whole_numbers(path) if dtype is np.int64 else _numbers(path).astype(dtype)
-    if len(rows) != count:
-        raise DataError(f"{path} has {len(rows)} lines for {count} nodes")
-    return rows
-
-
-def _whole_numbers(path: Path, columns: int | None = None) -> NDArray[np.int64]:
-    numbers = _numbers(path)
-    if columns is not None and numbers.size and numbers.shape[1] != columns:
-        raise DataError(f"{path} has {numbers.shape[1]} columns, not {columns}")
-    with np.errstate(invalid="ignore"):  # of NaN, which is found in the next line
-        whole = numbers.astype(np.int64)
-    if (whole != numbers).any():
-        row = int((whole != numbers).any(1).argmax())
-        raise DataError(f"{path}, row {row + 1}: {numbers[row].tolist()} are not whole numbers")
-    return whole.reshape(-1, columns) if columns is not None else whole
-
-
-def _numbers(path: Path) -> NDArray[np.float64]:
+def _read(path: Path, dtype: Any, columns: int | None = None) -> NDArray[Any]:
+    """The numbers of a file, a row a line; whole ones for ``int64``."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-            return np.loadtxt(path, delimiter=",", ndmin=2, comments=None, encoding="utf-8")
+            numbers = np.loadtxt(path, delimiter=",", ndmin=2, comments=None, encoding="utf-8")
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror or 'it is not there'})") from error
     except ValueError as error:
         raise DataError(f"{path} cannot be read ({error})") from error
+    if columns is not None and numbers.size and numbers.shape[1] != columns:
+        raise DataError(f"{path} has {numbers.shape[1]} columns, not {columns}")
+    with np.errstate(invalid="ignore"):  # of NaN, which is found in the next line
+        rows = numbers.astype(dtype)
+    if dtype is np.int64 and (rows != numbers).any():
+        row = int((rows != numbers).any(1).argmax())
+        raise DataError(f"{path}, row {row + 1}: {numbers[row].tolist()} are not whole numbers")
+    return rows if columns is None else rows.reshape(-1, columns)

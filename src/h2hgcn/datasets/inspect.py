@@ -1,5 +1,6 @@
 """A graph's shape in numbers, as a report and as a picture."""
 
+import json
 import math
 import warnings
 from dataclasses import asdict, dataclass
@@ -41,10 +42,10 @@ class Size:
 class Degrees:
     """``top_share`` is the fraction of edge ends at the 1 % of the nodes with the largest degrees."""
 
-    mean: float | None
-    median: float | None
-    max: int | None
-    top_share: float | None
+    mean: float | None = None
+    median: float | None = None
+    max: int | None = None
+    top_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,31 +79,23 @@ class LabelHomophily:
     labelled_nodes: int
     classes: int
     edges: int
-    homophily: float | None
-    adjusted: float | None
+    homophily: float | None = None
+    adjusted: float | None = None
 
 
 def measure_size(graph: SimpleGraph, components: Components) -> Size:
-    return Size(
-        nodes=graph.num_nodes,
-        edges=graph.num_edges,
-        self_loops=graph.self_loops,
-        isolated_nodes=int(np.count_nonzero(graph.degrees == 0)),
-        components=len(components.sizes),
-        largest_component_share=float(components.sizes.max() / graph.num_nodes) if graph.num_nodes else None,
-    )
+    isolated = int(np.count_nonzero(graph.degrees == 0))
+    share = float(components.sizes.max() / graph.num_nodes) if graph.num_nodes else None
+    return Size(graph.num_nodes, graph.num_edges, graph.self_loops, isolated, len(components.sizes), share)
 
 
 def measure_degrees(graph: SimpleGraph) -> Degrees:
     degrees = np.sort(graph.degrees)
     if not len(degrees):
-        return Degrees(None, None, None, None)
-    mean, median, largest = float(degrees.mean()), float(np.median(degrees)), int(degrees[-1])
-    if not largest:
-        return Degrees(mean, median, largest, None)
-    top = math.ceil(len(degrees) / 100)
-    top_share = float(degrees[-top:].sum() / degrees.sum())
-    return Degrees(mean, median, largest, top_share)
+        return Degrees()
+    top = degrees[-math.ceil(len(degrees) / 100) :]
+    top_share = float(top.sum() / degrees.sum()) if degrees[-1] else None
+    return Degrees(float(degrees.mean()), float(np.median(degrees)), int(degrees[-1]), top_share)
 
 
 def measure_tree_likeness(graph: SimpleGraph, components: Components) -> TreeLikeness:
@@ -115,8 +108,7 @@ def measure_tree_likeness(graph: SimpleGraph, components: Components) -> TreeLik
 def measure_held_out(graph: Any) -> HeldOutLinks | None:
     """Splits the edges as ``LinkPrediction`` does by default; None where there is no test link."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
+        with warnings.catch_warnings(action="ignore", category=DataWarning):
             split = split_edges(graph)
     except DataError:  # too few pairs without an edge to test against
         return None
@@ -126,37 +118,25 @@ def measure_held_out(graph: Any) -> HeldOutLinks | None:
 
 def measure_homophily(graph: SimpleGraph, y: Any) -> LabelHomophily | None:
     """For one class a node, -1 where it is unknown; nothing for other kinds of label."""
-    labels = _class_labels(y, graph.num_nodes)
-    if labels is None:
+    try:
+        labels = to_numpy([] if y is None else y)
+    except ValueError:  # lists of different lengths
         return None
-    first, second = (labels[ends] for ends in graph.edges())
+    if labels.dtype.kind not in "biu" or labels.size != graph.num_nodes or not (labels >= 0).any():
+        return None
+    labels = labels.reshape(-1).astype(np.int64)
+    first, second = labels[np.stack(graph.edges())]
     both = (first >= 0) & (second >= 0)
     first, second = first[both], second[both]
     known = labels[labels >= 0]
     counts = (len(known), len(np.unique(known)), len(first))
     if not len(first):
-        return LabelHomophily(*counts, None, None)
+        return LabelHomophily(*counts)
     homophily = float((first == second).mean())
     shares = np.unique(np.concatenate([first, second]), return_counts=True)[1] / (2 * len(first))
     by_chance = float(shares @ shares)
     adjusted = (homophily - by_chance) / (1 - by_chance) if len(shares) > 1 else None
     return LabelHomophily(*counts, homophily, adjusted)
-
-
-def _class_labels(y: Any, num_nodes: int) -> NDArray[np.int64] | None:
-    if y is None or not num_nodes:
-        return None
-    try:
-        given = to_numpy(y)
-    except ValueError:  # lists of different lengths
-        return None
-    if given.dtype.kind not in "biu" or given.size != num_nodes:
-        return None
-    labels: NDArray[np.int64] = given.reshape(-1).astype(np.int64)
-    return labels if (labels >= 0).any() else None
-
-
-MOST_EFFORT = 1e9
 
 
 @dataclass(frozen=True)
@@ -181,7 +161,7 @@ class GraphReport(Measurements):
 
     def to_dict(self) -> dict[str, Any]:
         """Names, lists and finite numbers, ready for JSON."""
-        ready: dict[str, Any] = _json_ready(asdict(self))
+        ready: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
         return ready
 
 
@@ -192,7 +172,8 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
             f"inspect_graph takes one PyG graph, not a {type(graph).__name__}; load it, or take one of many"
         )
     check_seed(seed)
-    effort = _within_reach(effort)
+    if not isinstance(effort, Real) or not effort >= 0:
+        raise DataError(f"effort={effort!r} must be a number, 0 or more; 1 takes some seconds, 10 about ten times that")
     simple = simple_graph(graph)
     components = connected_components(simple)
     found = Measurements(
@@ -201,30 +182,13 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
         measure_tree_likeness(simple, components),
         measure_held_out(graph) if simple.num_edges else None,
         measure_homophily(simple, getattr(graph, "y", None)),
-        measure_hyperbolicity(simple, components, seed=seed, effort=effort),
+        measure_hyperbolicity(simple, components, seed=seed, effort=float(effort)),
         bool(getattr(graph, "directed", False)),
     )
-    verdict = judge(
-        found,
-        weighted=getattr(graph, "edge_weight", None) is not None,
-        has_features=getattr(graph, "x", None) is not None and not getattr(graph, "structural", False),
-    )
+    weighted = getattr(graph, "edge_weight", None) is not None
+    has_features = getattr(graph, "x", None) is not None and not getattr(graph, "structural", False)
+    verdict = judge(found, weighted=weighted, has_features=has_features)
     return GraphReport(**vars(found), verdict=verdict, seed=seed)
-
-
-def _within_reach(effort: float) -> float:
-    """The effort, infinity included, as far as budgets can be counted in 64 bits."""
-    if not isinstance(effort, Real) or not effort >= 0:
-        raise DataError(f"effort={effort!r} must be a number, 0 or more; 1 takes some seconds, 10 about ten times that")
-    return min(float(effort), MOST_EFFORT)
-
-
-def _json_ready(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _json_ready(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_json_ready(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 FORMATS = (".pdf", ".png", ".svg")
@@ -243,52 +207,33 @@ def plot_inspection(graph: Any, report: GraphReport, path: str | Path) -> Path:
         raise DataError("drawing needs matplotlib; install it with: pip install h2hgcn[plot]") from error
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    draw_degrees(left, graph)
-    _draw_delta(right, report)
+    draw_degrees(left, simple_graph(graph).degrees)
+    counts = np.array(report.hyperbolicity.histogram, float)
+    if len(counts):
+        right.bar(np.arange(len(counts)) / 2, counts / counts.sum(), width=0.4, color="tab:blue")
+        right.set(yscale="log" if len(counts) > 1 else "linear", xlim=(-0.5, max(len(counts) / 2, 1.5)))
+    sign = "=" if report.hyperbolicity.exact else "≥"
+    right.set(title=f"Largest δ {sign} {report.hyperbolicity.delta:g}", xlabel="δ", ylabel="share of quadruples")
     figure.savefig(path, dpi=150)
     return path
 
 
-def draw_degrees(axes: Any, graph: Any) -> None:
-    degrees = simple_graph(graph).degrees
+def draw_degrees(axes: Any, degrees: NDArray[np.int64]) -> None:
     values, counts = np.unique(degrees, return_counts=True)
-    if 0 < len(values) <= FEW_DEGREES:
-        _draw_bars(axes, values, counts)
-    else:
-        _draw_tail(axes, degrees[degrees > 0], len(degrees))
-
-
-def _draw_bars(axes: Any, values: Any, counts: Any) -> None:
-    """A bar for every degree with its number of nodes, side by side however far apart: few degrees are no curve."""
-    bars = axes.bar([f"{value:,}" for value in values], counts / counts.sum(), width=0.6, color="tab:blue")
-    axes.bar_label(bars, [f"{count:,}" for count in counts], padding=2)
-    middle, room = (len(values) - 1) / 2, max(len(values), 3) / 2
-    axes.set(title="Degrees, with numbers of nodes", xlabel="degree", ylabel="share of nodes of this degree")
-    axes.set(xlim=(middle - room, middle + room), ylim=(0, 1.1))
-
-
-def _draw_tail(axes: Any, degrees: Any, num_nodes: int) -> None:
-    values, counts = np.unique(degrees, return_counts=True)
+    if 0 < len(values) <= FEW_DEGREES:  # bars side by side, however far apart: few degrees are no curve
+        bars = axes.bar([f"{value:,}" for value in values], counts / counts.sum(), width=0.6, color="tab:blue")
+        axes.bar_label(bars, [f"{count:,}" for count in counts], padding=2)
+        middle, room = (len(values) - 1) / 2, max(len(values), 3) / 2
+        axes.set(title="Degrees, with numbers of nodes", xlabel="degree", ylabel="share of nodes of this degree")
+        axes.set(xlim=(middle - room, middle + room), ylim=(0, 1.1))
+        return
     if len(values):
-        at_least = counts[::-1].cumsum()[::-1] / num_nodes
-        axes.loglog(values, at_least, ".", color="tab:blue")
-        _label_by_numbers(axes.xaxis)
+        from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+        at_least = counts[::-1].cumsum()[::-1] / len(degrees)
+        axes.loglog(values[values > 0], at_least[values > 0], ".", color="tab:blue")
+        # 1, 2, 5, 10, ...: matplotlib's labels of a short logarithmic axis run into each other
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set(title="Degrees", xlabel="degree", ylabel="share of nodes of at least this degree")
-
-
-def _label_by_numbers(axis: Any) -> None:
-    """1, 2, 5, 10, ...; matplotlib's labels of a short logarithmic axis run into each other."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(ScalarFormatter())
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _draw_delta(axes: Any, report: GraphReport) -> None:
-    counts = np.array(report.hyperbolicity.histogram, float)
-    if len(counts):
-        axes.bar(np.arange(len(counts)) / 2, counts / counts.sum(), width=0.4, color="tab:blue")
-        axes.set(yscale="log" if len(counts) > 1 else "linear", xlim=(-0.5, max(len(counts) / 2, 1.5)))
-    sign = "=" if report.hyperbolicity.exact else "≥"
-    axes.set(title=f"Largest δ {sign} {report.hyperbolicity.delta:g}", xlabel="δ", ylabel="share of quadruples")

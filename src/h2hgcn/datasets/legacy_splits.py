@@ -25,8 +25,9 @@ def removed_loops(graph: Any) -> Pairs:
 
 
 def draw_legacy_negatives(random: np.random.RandomState, space: PairSpace, edges: Ranks, count: int) -> Ranks:
+    """The first of all shuffled pairs without an edge."""
     absent = len(space) - len(edges)
-    if absent >= 2**32:
+    if absent >= 2**32:  # beyond it NumPy draws 64 bits at a time
         raise DataError(
             f"the legacy protocol shuffles every pair of nodes, of which {space.num_nodes} nodes have {len(space)}; "
             "use protocol='clean'"
@@ -34,24 +35,10 @@ def draw_legacy_negatives(random: np.random.RandomState, space: PairSpace, edges
     return nth_absent(edges, shuffle_head(random, absent, count))
 
 
-def warn_of_self_pairs(edges: Pairs, negatives: Pairs) -> None:
-    counts = {"edges": edges, "negatives": negatives}
-    found = [
-        f"{n} among its {name}" for name, pairs in counts.items() if (n := int((pairs[:, 0] == pairs[:, 1]).sum()))
-    ]
-    if found:
-        warnings.warn(
-            f"the legacy split has self-pairs: {' and '.join(found)}; protocol='clean' has none",
-            DataWarning,
-            stacklevel=3,
-        )
-
-
 def split_legacy_nodes(
-    labels: NDArray[np.int64], val: float, test: float, seed: int
+    labels: Indices, val: float, test: float, random: np.random.RandomState
 ) -> tuple[Indices, Indices, Indices]:
     """HGCN's function for two classes; a warning counts the nodes that it puts into several parts."""
-    random = np.random.RandomState(seed)
     labelled = np.flatnonzero(labels != UNLABELLED)
     # meant for labels 0 and 1; of others, all but 1 count as negative, and as positive, too
     positive, negative = labelled[labels[labelled] != 0], labelled[labels[labelled] != 1]
@@ -59,35 +46,29 @@ def split_legacy_nodes(
     random.shuffle(negative)
     smaller = min(len(positive), len(negative))
     first, second = round(val * smaller), round(val * smaller) + round(test * smaller)
-    train, validation, tested = (
-        np.concatenate([positive[part], negative[part]])
-        for part in (slice(second, None), slice(first), slice(first, second))
-    )
-    _warn_of_overlap(train, validation, tested)
+    parts = (slice(second, None), slice(first), slice(first, second))
+    train, validation, tested = (np.concatenate([positive[part], negative[part]]) for part in parts)
+    distinct_val, distinct_test = np.unique(validation), np.unique(tested)
+    in_train, in_val = np.isin(distinct_test, train).sum(), np.isin(distinct_test, validation).sum()
+    val_in_train = np.isin(distinct_val, train).sum()
+    if in_train or in_val or val_in_train:
+        warnings.warn(
+            f"of {len(distinct_test)} distinct test nodes, {in_train} are also training nodes and {in_val} validation "
+            f"nodes; of {len(distinct_val)} distinct validation nodes, {val_in_train} are also training nodes: the "
+            "legacy split is made for labels 0 and 1. Figures on it are too good; protocol='clean' has disjoint parts",
+            DataWarning,
+            stacklevel=3,
+        )
     return train, validation, tested
 
 
-def _warn_of_overlap(train: Indices, validation: Indices, tested: Indices) -> None:
-    test, val = np.unique(tested), np.unique(validation)
-    in_both = [int(np.isin(nodes, others).sum()) for nodes, others in ((test, train), (test, val), (val, train))]
-    if any(in_both):
-        warnings.warn(
-            f"of {len(test)} distinct test nodes, {in_both[0]} are also training nodes and {in_both[1]} validation "
-            f"nodes; of {len(val)} distinct validation nodes, {in_both[2]} are also training nodes: the legacy split "
-            "is made for labels 0 and 1. Figures on it are too good; protocol='clean' has disjoint parts",
-            DataWarning,
-            stacklevel=4,
-        )
-
-
 _CHUNK = 1 << 20
-_LARGEST = 2**32 - 1  # beyond it NumPy draws 64 bits at a time
 
 
-def shuffle_head(random: np.random.RandomState, size: int, count: int) -> NDArray[np.int64]:
-    """``x[:count]`` after ``x = np.arange(size); random.shuffle(x)``; ``random`` itself stays where it was."""
-    if size > _LARGEST:
-        raise ValueError(f"a shuffle of {size} entries is too long; at most {_LARGEST}")
+def shuffle_head(random: np.random.RandomState, size: int, count: int) -> Indices:
+    """``x[:count]`` after ``x = np.arange(size); random.shuffle(x)``, of less than 2³² entries; ``random`` itself stays
+    where it was.
+    """
     generator = np.random.MT19937()
     generator.state = random.get_state(legacy=False)  # type: ignore[assignment]  # it is what the setter takes
     partners = np.empty(size, dtype=np.uint32)
@@ -95,7 +76,7 @@ def shuffle_head(random: np.random.RandomState, size: int, count: int) -> NDArra
     while place > 0:
         place = _draw(generator.random_raw(_CHUNK), place, partners)
     places = np.arange(count, dtype=np.int64)
-    _trace(partners, places, np.full(size // 64 + 1, 0, dtype=np.uint64))
+    _trace(partners, places, np.zeros(size // 64 + 1, dtype=np.uint64))
     return places
 
 

@@ -1,6 +1,7 @@
 """Pairs of nodes as single numbers, so that sets of pairs are sorted arrays and every pair can be drawn."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,18 +32,12 @@ class PairSpace:
             return both_ways
         return (both_ways + self.num_nodes) // 2 if self.with_self else both_ways // 2
 
-    def canonical(self, pairs: Pairs) -> Pairs:
-        """The pairs that lie in this space, the smaller node first if direction does not count."""
-        if not self.with_self:
-            pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-        return self.ordered(pairs)
-
     def ordered(self, pairs: Pairs) -> Pairs:
         """The pairs, the smaller node first if direction does not count."""
         return pairs if self.directed else np.sort(pairs, axis=1)
 
     def ranks(self, pairs: Pairs) -> Ranks:
-        """Numbers of canonical pairs."""
+        """Numbers of pairs that lie in this space, with the smaller node first if direction does not count."""
         first, second = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
         if self.directed:
             skipped = 0 if self.with_self else (second > first)
@@ -67,13 +62,15 @@ class PairSpace:
 
 
 def distinct_pairs(space: PairSpace, pairs: Pairs) -> Pairs:
-    """The canonical pairs, each once, in row-major order."""
-    return space.pairs(np.unique(space.ranks(space.canonical(pairs))))
+    """The pairs that lie in the space, each once, in row-major order."""
+    if not space.with_self:
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    return space.pairs(np.unique(space.ranks(space.ordered(pairs))))
 
 
 def nth_absent(sorted_ranks: Ranks, numbers: Ranks) -> Ranks:
     """The ranks of the ``numbers``-th pairs that are not among ``sorted_ranks``."""
-    return _after_gaps(_gaps_before(sorted_ranks), numbers)
+    return numbers + np.searchsorted(_gaps_before(sorted_ranks), numbers, side="right")
 
 
 def _gaps_before(sorted_ranks: Ranks) -> Ranks:
@@ -81,31 +78,15 @@ def _gaps_before(sorted_ranks: Ranks) -> Ranks:
     return sorted_ranks - np.arange(len(sorted_ranks))
 
 
-def _after_gaps(gaps_before: Ranks, numbers: Ranks) -> Ranks:
-    return numbers + np.searchsorted(gaps_before, numbers, side="right")
-
-
-@compiled
-def _skip_gaps(gaps_before: Any, numbers: Any) -> None:
-    """``_after_gaps`` of sorted numbers, in place: both are walked along once."""
-    passed = 0
-    for k in range(len(numbers)):
-        while passed < len(gaps_before) and gaps_before[passed] <= numbers[k]:
-            passed += 1
-        numbers[k] += passed
-
-
 class AbsentPairs:
-    """The pairs of a space that are not among given ones, to draw batches from: what all draws share is kept."""
+    """The pairs of a space that are not among given ones, to draw batches from."""
 
     def __init__(self, space: PairSpace, present: Pairs) -> None:
         self.space = space
         self.gaps_before = _gaps_before(np.sort(space.ranks(present)))
 
     def draw(self, count: int, random: np.random.RandomState, only: slice = slice(None)) -> Pairs:
-        """``count`` pairs with replacement, ``only`` these of them, in row-major order: sorted numbers are found many
-        times faster.
-        """
+        """``count`` pairs with replacement, ``only`` these of them, in row-major order."""
         absent = len(self.space) - len(self.gaps_before)
         if count and not absent:
             raise DataError(
@@ -117,6 +98,16 @@ class AbsentPairs:
         return self.space.pairs(numbers)
 
 
+@compiled
+def _skip_gaps(gaps_before: Any, numbers: Any) -> None:
+    """``nth_absent`` of sorted numbers, in place: one pass over both, four times as fast as a search."""
+    passed = 0
+    for k in range(len(numbers)):
+        while passed < len(gaps_before) and gaps_before[passed] <= numbers[k]:
+            passed += 1
+        numbers[k] += passed
+
+
 def contains(sorted_ranks: Ranks, ranks: Ranks) -> NDArray[np.bool_]:
     """Whether each of ``ranks`` is among ``sorted_ranks``."""
     if not len(sorted_ranks):
@@ -125,47 +116,38 @@ def contains(sorted_ranks: Ranks, ranks: Ranks) -> NDArray[np.bool_]:
     return sorted_ranks[places] == ranks
 
 
-# First nodes of a stripe: their rows, and the rows of their gradients, stay in a large cache while all second nodes
-# pass by. And second nodes whose order among themselves does not matter.
+# A stripe has so many first nodes that their rows, and those of their gradients, stay in a large cache while all second
+# nodes pass by; second nodes are in groups of _NEAR.
 _STRIPE, _NEAR = 1 << 15, 1 << 4
 
-# Below this many stripes everything is in reach as it is.
+# Below this many stripes everything fits in the cache as it is.
 _FEW = 4
 
 
 def cache_order(pairs: Pairs, num_nodes: int) -> Pairs:
     """``pairs (k, 2)`` in an order that is fast to gather rows by: sorted by stripes of first nodes, and within one
-    roughly by second nodes. Those of small graphs stay as they are.
+    by groups of second nodes. Those of small graphs stay as they are.
     """
     if num_nodes < _FEW * _STRIPE:
         return pairs
-    result = np.empty(pairs.shape, np.int64)
-    _sort(np.ascontiguousarray(pairs), num_nodes, result)
+    pairs = np.ascontiguousarray(pairs)
+    by_stripe, result = np.empty_like(pairs), np.empty_like(pairs)
+    ends = _counting_sort(pairs, 0, _STRIPE, num_nodes, by_stripe)
+    for first, last in pairwise([0, *ends]):
+        _counting_sort(by_stripe[first:last], 1, _NEAR, num_nodes, result[first:last])
     return result
 
 
 @compiled
-def _sort(pairs: Any, num_nodes: int, result: Any) -> None:
-    stripes = (num_nodes + _STRIPE - 1) // _STRIPE
-    starts = np.zeros(stripes + 1, np.int64)
+def _counting_sort(pairs: Any, column: int, width: int, num_nodes: int, result: Any) -> Any:
+    """Sorts pairs, stably, by the group of ``width`` nodes that this column is in; returns where each group ends."""
+    places = np.zeros(num_nodes // width + 2, np.int64)
     for p in range(len(pairs)):
-        starts[pairs[p, 0] // _STRIPE + 1] += 1
-    for stripe in range(stripes):
-        starts[stripe + 1] += starts[stripe]
-    by_stripe, free = np.empty_like(pairs), starts[:-1].copy()
+        places[pairs[p, column] // width + 1] += 1
+    for group in range(len(places) - 1):
+        places[group + 1] += places[group]
     for p in range(len(pairs)):
-        stripe = pairs[p, 0] // _STRIPE
-        by_stripe[free[stripe], 0], by_stripe[free[stripe], 1] = pairs[p, 0], pairs[p, 1]
-        free[stripe] += 1
-    for stripe in range(stripes):
-        part = by_stripe[starts[stripe] : starts[stripe + 1]]
-        counts = np.zeros(num_nodes // _NEAR + 2, np.int64)
-        for p in range(len(part)):
-            counts[part[p, 1] // _NEAR + 1] += 1
-        for group in range(len(counts) - 1):
-            counts[group + 1] += counts[group]
-        for p in range(len(part)):
-            group = part[p, 1] // _NEAR
-            place = starts[stripe] + counts[group]
-            result[place, 0], result[place, 1] = part[p, 0], part[p, 1]
-            counts[group] += 1
+        group = pairs[p, column] // width
+        result[places[group], 0], result[places[group], 1] = pairs[p, 0], pairs[p, 1]
+        places[group] += 1
+    return places

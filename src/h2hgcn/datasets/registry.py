@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,7 @@ from rich.progress import Progress
 
 from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write
+from h2hgcn.options import suggestion
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data, Dataset
@@ -124,14 +125,12 @@ class SourceFolder:
     files: Sequence[SourceFile]
     hint: str = ""
 
-    def candidates(self, root: str | Path | None) -> list[Path]:
-        bases = dict.fromkeys([data_root(root), cache_folder()])
-        return [folder for base in bases for folder in (base / self.family / self.path, base / self.path)]
-
     def find(self, root: str | Path | None) -> Path | None:
         """The first folder that holds all the files, or None; nothing is downloaded."""
         needed = [file.name for file in self.files if not file.optional]
-        return next((c for c in self.candidates(root) if all((c / name).is_file() for name in needed)), None)
+        bases = dict.fromkeys([data_root(root), cache_folder()])
+        folders = (folder for base in bases for folder in (base / self.family / self.path, base / self.path))
+        return next((folder for folder in folders if all((folder / name).is_file() for name in needed)), None)
 
     def obtain(self, root: str | Path | None) -> Path:
         """The folder that holds all the files, downloaded if they are not there yet, and checked."""
@@ -147,16 +146,14 @@ class SourceFolder:
 
     def _download(self, root: str | Path | None) -> Path:
         base = data_root(root)
-        if not is_writable(base):
-            base = cache_folder()
-        folder = base / self.family / self.path
+        folder = (base if is_writable(base) else cache_folder()) / self.family / self.path
         missing = [file for file in self.files if not file.optional and not (folder / file.name).is_file()]
         try:
-            if any(file.url is None and file.archive is None for file in missing):
-                raise DownloadError("there is no address to download them from")
             for file in missing:
                 if file.url is not None:
                     download(file.url, folder / file.name, file.sha256)
+                elif file.archive is None:
+                    raise DownloadError("there is no address to download them from")
             for archive in dict.fromkeys(file.archive for file in missing if file.archive is not None):
                 with TemporaryDirectory() as temporary:
                     packed = Path(temporary) / "archive.zip"
@@ -168,14 +165,11 @@ class SourceFolder:
                 f"files are missing, and could not be downloaded: {error}. Put {names} into {folder}{self.hint}, or "
                 "name the folder that holds them with --data or $H2HGCN_DATA"
             ) from error
-        self._try_optional(folder)
-        return folder
-
-    def _try_optional(self, folder: Path) -> None:
         for file in self.files:
             if file.optional and file.url is not None and not (folder / file.name).is_file():
                 with suppress(DownloadError, OSError):  # whoever loads the files says what it goes without
                     download(file.url, folder / file.name, file.sha256)
+        return folder
 
 
 # The addresses of PyG's Planetoid and TUDataset.
@@ -205,8 +199,6 @@ _PLANETOID_CHECKSUMS = {
         "y": "e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3",
     },
 }
-
-_PLANETOID_FOLDERS = {"cora": "Cora", "pubmed": "PubMed"}
 
 _DISEASE_CHECKSUMS = {
     "disease_lp.edges.csv": "b5b7e41bbfd28fc7f61590e5587622103ee9c3aa1b59911c74873a6f328dca07",
@@ -242,36 +234,24 @@ TU_FACTS = {
 
 
 def planetoid_files(name: str) -> SourceFolder:
-    files = [
-        SourceFile(f"ind.{name}.{part}", checksum, f"{_PLANETOID}/ind.{name}.{part}")
-        for part, checksum in _PLANETOID_CHECKSUMS[name].items()
-    ]
-    return SourceFolder("planetoid", f"{_PLANETOID_FOLDERS[name]}/raw", files)
+    checksums = {f"ind.{name}.{part}": checksum for part, checksum in _PLANETOID_CHECKSUMS[name].items()}
+    files = [SourceFile(file, checksum, f"{_PLANETOID}/{file}") for file, checksum in checksums.items()]
+    return SourceFolder("planetoid", {"cora": "Cora/raw", "pubmed": "PubMed/raw"}[name], files)
 
 
 def tu_files(name: str) -> SourceFolder:
     facts = TU_FACTS[name]
-    parts = [
-        "A",
-        "graph_indicator",
-        "graph_labels",
-        "node_labels",
-        *(["node_attributes"] if facts.with_attributes else []),
-    ]
-    archive = f"{_TU}/{facts.folder}.zip"
-    files = [SourceFile(f"{facts.folder}_{part}.txt", archive=archive) for part in parts]
+    parts = ["A", "graph_indicator", "graph_labels", "node_labels", *["node_attributes"] * facts.with_attributes]
+    files = [SourceFile(f"{facts.folder}_{part}.txt", archive=f"{_TU}/{facts.folder}.zip") for part in parts]
     return SourceFolder("tu", f"{facts.folder}/raw", files)
 
 
 def disease_files(name: str) -> SourceFolder:
     files = [
         SourceFile(
-            f"{name}.{part}",
-            _DISEASE_CHECKSUMS.get(f"{name}.{part}"),
-            f"{_HGCN}/{name}/{name}.{part}",
-            optional=optional,
+            file, _DISEASE_CHECKSUMS.get(file), f"{_HGCN}/{name}/{file}", optional=file not in _DISEASE_CHECKSUMS
         )
-        for part, optional in (("edges.csv", False), ("labels.npy", False), ("feats.npz", name == "disease_nc"))
+        for file in (f"{name}.edges.csv", f"{name}.labels.npy", f"{name}.feats.npz")
     ]
     return SourceFolder("hgcn", name, files)
 
@@ -306,102 +286,79 @@ class NamedDataset:
         return self.files is not None and all(file.url or file.archive for file in self.files.files)
 
 
-def _loader(module: str, function: str, *arguments: Any, files: bool = True) -> Callable[[Root], Any]:
-    """A function of a module that is imported when it is called, since PyTorch takes seconds; ``files`` says that it
-    takes the root of the data, too."""
-
-    def load(root: Root) -> Any:
-        called = getattr(import_module(f"h2hgcn.datasets.{module}"), function)
-        return called(*arguments, root) if files else called(*arguments)
-
-    return load
+def _call(place: str, *arguments: Any) -> Any:
+    """Calls ``module.function`` of this package, imported only now, since PyTorch takes seconds."""
+    module, function = place.split(".")
+    return getattr(import_module(f"h2hgcn.datasets.{module}"), function)(*arguments)
 
 
-def _synthetic(root: Root) -> GraphCollection:
-    from h2hgcn.datasets.synthetic import load_synthetic
-
+def _synthetic(root: Root) -> Any:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("generating random graphs", total=None)
-        return load_synthetic(
-            cache_folder() / "processed", progress=lambda done, total: bar.update(task, completed=done, total=total)
-        )
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        return _call("synthetic.load_synthetic", cache_folder() / "processed", 6000, 0, show)
+
+
+def _published(files: Callable[..., SourceFolder], load: str, *name: str, **protocols: str) -> dict[str, Any]:
+    """What ``NamedDataset`` is told of files and the function that reads them."""
+    return {"load": partial(_call, f"benchmarks.{load}", *name), "files": files(*name), "protocols": protocols}
+
+
+def _hyperbolic(num_edges: int) -> NamedDataset:
+    return NamedDataset(
+        "random graph with a hidden hierarchy, generated",
+        f"{num_edges // 10:,} nodes, about {num_edges:,} edges",
+        ("lp", "nc"),
+        lambda root: _call("hyperbolic.generate_hyperbolic", num_edges),
+    )
 
 
 DATASETS = {
     "disease": NamedDataset(
-        "spreading of a disease on a random tree, generated",
-        "2,500 nodes, 2,499 edges",
-        ("lp", "nc"),
-        _loader("disease", "generate_disease", files=False),
+        "spreading of a disease on a random tree, generated", "2,500 nodes, 2,499 edges", ("lp", "nc"),
+        lambda root: _call("disease.generate_disease"),
     ),
     "disease_lp": NamedDataset(
-        "HGCN's disease tree for link prediction",
-        "2,665 nodes, 2,664 edges",
-        ("lp", "nc"),
-        _loader("benchmarks", "load_disease_file", "disease_lp"),
-        disease_files("disease_lp"),
-        {"lp": "legacy"},
+        "HGCN's disease tree for link prediction", "2,665 nodes, 2,664 edges", ("lp", "nc"),
+        **_published(disease_files, "load_disease_file", "disease_lp", lp="legacy"),
     ),
     "disease_nc": NamedDataset(
-        "HGCN's disease tree for node classification",
-        "1,044 nodes, 1,043 edges",
-        ("nc", "lp"),
-        _loader("benchmarks", "load_disease_file", "disease_nc"),
-        disease_files("disease_nc"),
+        "HGCN's disease tree for node classification", "1,044 nodes, 1,043 edges", ("nc", "lp"),
+        **_published(disease_files, "load_disease_file", "disease_nc"),
     ),
     "airport": NamedDataset(
-        "HGCN's airports and flight routes",
-        "3,188 nodes, 18,631 edges",
-        ("lp", "nc"),
-        _loader("benchmarks", "load_airport"),
-        airport_files(),
-        {"lp": "legacy"},
+        "HGCN's airports and flight routes", "3,188 nodes, 18,631 edges", ("lp", "nc"),
+        **_published(airport_files, "load_airport", lp="legacy"),
     ),
-    **{
-        name: NamedDataset(
-            description,
-            size,
-            ("lp", "nc"),
-            _loader("benchmarks", "load_planetoid", name),
-            planetoid_files(name),
-            {"lp": "legacy", "nc": "planetoid"},
-        )
-        for name, description, size in (
-            ("cora", "citations of machine-learning papers", "2,708 nodes, 5,278 edges"),
-            ("pubmed", "citations of papers on diabetes", "19,717 nodes, 44,324 edges"),
-        )
-    },
-    **{
-        f"hyperbolic-{name}": NamedDataset(
-            "random graph with a hidden hierarchy, generated",
-            f"{num_edges // 10:,} nodes, about {num_edges:,} edges",
-            ("lp", "nc"),
-            _loader("hyperbolic", "generate_hyperbolic", num_edges, files=False),
-        )
-        for name, num_edges in (("10k", 10_000), ("100k", 100_000), ("1m", 1_000_000), ("10m", 10_000_000))
-    },
-    "synthetic": NamedDataset(
-        "HGNN's random graphs of three kinds, generated",
-        "18,000 graphs",
-        ("gc",),
-        _synthetic,
+    "cora": NamedDataset(
+        "citations of machine-learning papers", "2,708 nodes, 5,278 edges", ("lp", "nc"),
+        **_published(planetoid_files, "load_planetoid", "cora", lp="legacy", nc="planetoid"),
     ),
-    **{
-        name: NamedDataset(
-            description,
-            f"{TU_FACTS[name].num_graphs:,} graphs",
-            ("gc",),
-            _loader("benchmarks", "load_tu", name),
-            tu_files(name),
-            {"gc": "fair-comparison"},
-        )
-        for name, description in (
-            ("dd", "proteins, enzymes or not (large graphs)"),
-            ("proteins", "proteins, enzymes or not"),
-            ("enzymes", "enzymes of six classes"),
-        )
-    },
-}
+    "pubmed": NamedDataset(
+        "citations of papers on diabetes", "19,717 nodes, 44,324 edges", ("lp", "nc"),
+        **_published(planetoid_files, "load_planetoid", "pubmed", lp="legacy", nc="planetoid"),
+    ),
+    "hyperbolic-10k": _hyperbolic(10_000),
+    "hyperbolic-100k": _hyperbolic(100_000),
+    "hyperbolic-1m": _hyperbolic(1_000_000),
+    "hyperbolic-10m": _hyperbolic(10_000_000),
+    "synthetic": NamedDataset("HGNN's random graphs of three kinds, generated", "18,000 graphs", ("gc",), _synthetic),
+    "dd": NamedDataset(
+        "proteins, enzymes or not (large graphs)", "1,178 graphs", ("gc",),
+        **_published(tu_files, "load_tu", "dd", gc="fair-comparison"),
+    ),
+    "proteins": NamedDataset(
+        "proteins, enzymes or not", "1,113 graphs", ("gc",),
+        **_published(tu_files, "load_tu", "proteins", gc="fair-comparison"),
+    ),
+    "enzymes": NamedDataset(
+        "enzymes of six classes", "600 graphs", ("gc",),
+        **_published(tu_files, "load_tu", "enzymes", gc="fair-comparison"),
+    ),
+}  # fmt: skip
 
 
 def load_dataset(name: str | Data | Dataset, root: Root = None) -> Any:
@@ -415,22 +372,14 @@ def load_dataset(name: str | Data | Dataset, root: Root = None) -> Any:
 
     if isinstance(name, Data | Dataset):
         return name
-    name = _known_name(name)
-    loaded = DATASETS[name].load(root)
-    loaded.name = name
+    known = str(name).lower()
+    if known not in DATASETS:
+        raise DataError(f"{name!r} is not a named dataset (load_graph reads files); {suggestion(known, DATASETS)}")
+    loaded = DATASETS[known].load(root)
+    loaded.name = known
     if isinstance(loaded, Dataset):
         loaded.data_root = root
     if isinstance(loaded, Data):
         loaded.directed = False
         loaded.notes = getattr(loaded, "notes", [])
     return loaded
-
-
-def _known_name(name: Any) -> str:
-    if isinstance(name, str) and name.lower() in DATASETS:
-        return name.lower()
-    close = get_close_matches(name.lower(), DATASETS, n=1) if isinstance(name, str) else []
-    meant = f" (did you mean {close[0]}?)" if close else ""
-    raise DataError(
-        f"{name!r} is not a known dataset{meant}; there are {', '.join(DATASETS)}, and load_graph for your own files"
-    )

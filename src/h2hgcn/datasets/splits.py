@@ -6,35 +6,42 @@ import json
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2hgcn.datasets.arrays import UNLABELLED, edge_ends, edge_weights, to_numpy
+from h2hgcn.datasets.arrays import MASKS, UNLABELLED, edge_ends, edge_weights, to_numpy
 from h2hgcn.datasets.collection import as_collection
-from h2hgcn.datasets.legacy_splits import draw_legacy_negatives, removed_loops, split_legacy_nodes, warn_of_self_pairs
-from h2hgcn.datasets.pairs import Pairs, PairSpace, Ranks, contains, distinct_pairs, nth_absent
+from h2hgcn.datasets.legacy_splits import draw_legacy_negatives, removed_loops, split_legacy_nodes
+from h2hgcn.datasets.pairs import Pairs, PairSpace, Ranks, contains, nth_absent
 from h2hgcn.datasets.registry import TU_FACTS, cache_folder, data_root
 from h2hgcn.errors import DataError, DataWarning
 
 Protocol = Literal["clean", "legacy"]
 NodeProtocol = Literal["clean", "legacy", "planetoid", "given"]
 Indices = NDArray[np.int64]
+Parts = tuple[Indices, Indices, Indices]
 
 
-@dataclass(frozen=True, eq=False)
-class EdgeSplit:
+class _Split:
+    def __repr__(self) -> str:
+        shown = (f"{k}={len(v) if isinstance(v, np.ndarray) else repr(v)}" for k, v in vars(self).items())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EdgeSplit(_Split):
     """Pairs of nodes (NumPy arrays ``(k, 2)``) to train, validate and test on, and as many pairs without an edge to
     validate and test against.
 
-    The graph that an encoder may see is made of ``train`` alone: ``train_edge_index`` and ``train_edge_weight``, as
-    PyG wants them. Negatives to train with are not part of a split, but drawn afresh: ``draw_negatives``.
+    An encoder may see the graph of ``train`` alone: ``train_edge_index`` and ``train_edge_weight``, as PyG wants them.
+    Negatives to train with are not part of a split, but drawn afresh: ``draw_negatives``.
     """
 
     train: Pairs
@@ -79,60 +86,53 @@ class EdgeSplit:
         pairs = np.concatenate([getattr(self, kind) for kind in kinds])
         sizes = [len(getattr(self, kind)) for kind in kinds]
         parts = np.repeat([kind.removesuffix("_neg") for kind in kinds], sizes)
-        labels = np.repeat([0 if kind.endswith("_neg") else 1 for kind in kinds], sizes)
-        return {"source": pairs[:, 0], "target": pairs[:, 1], "split": parts, "label": labels}
+        return {
+            "source": pairs[:, 0],
+            "target": pairs[:, 1],
+            "split": parts,
+            "label": np.repeat([1, 1, 0, 1, 0], sizes),
+        }
 
     @property
     def space(self) -> PairSpace:
         """The pairs that negatives are drawn from."""
         return PairSpace(self.num_nodes, self.directed, with_self=self.protocol == "legacy")
 
-    def __repr__(self) -> str:
-        return _summary(self, ("train", "val", "test", "val_neg", "test_neg"))
 
-
-@dataclass(frozen=True, eq=False)
-class NodeSplit:
-    """Indices of nodes to train, validate and test on."""
-
+@dataclass(frozen=True, eq=False, repr=False)
+class _IndexSplit(_Split):
     train: Indices
     val: Indices
     test: Indices
     seed: int
-    protocol: NodeProtocol
+    protocol: str
+    item: ClassVar[str]
 
     def table(self) -> dict[str, NDArray[Any]]:
-        """Columns ``node`` and ``split``."""
-        return _table(self, "node")
-
-    def __repr__(self) -> str:
-        return _summary(self, ("train", "val", "test"))
-
-
-@dataclass(frozen=True, eq=False)
-class GraphSplit:
-    """Indices of graphs to train, validate and test on: one fold."""
-
-    train: Indices
-    val: Indices
-    test: Indices
-    seed: int
-    protocol: Literal["clean", "fair-comparison"]
-
-    def table(self) -> dict[str, NDArray[Any]]:
-        """Columns ``graph`` and ``split``."""
-        return _table(self, "graph")
-
-    def __repr__(self) -> str:
-        return _summary(self, ("train", "val", "test"))
+        """The indices and the part (column ``split``) of each."""
+        parts = {part: getattr(self, part) for part in ("train", "val", "test")}
+        sizes = [len(members) for members in parts.values()]
+        return {self.item: np.concatenate(list(parts.values())), "split": np.repeat(list(parts), sizes)}
 
 
-def check_protocol(protocol: str, known: tuple[str, ...] = get_args(Protocol)) -> None:
+class NodeSplit(_IndexSplit):
+    """Indices of nodes to train, validate and test on: ``train``, ``val`` and ``test``."""
+
+    item = "node"
+
+
+class GraphSplit(_IndexSplit):
+    """Indices of graphs to train, validate and test on, ``train``, ``val`` and ``test``: one fold."""
+
+    item = "graph"
+
+
+def _check_protocol(protocol: str, known: tuple[str, ...]) -> None:
     if protocol not in known:
         raise DataError(f"protocol={protocol!r} is not known; use one of {', '.join(map(repr, known))}")
 
 
-def check_fractions(val: float, test: float) -> None:
+def _check_fractions(val: float, test: float) -> None:
     if not (0 <= val < 1 and 0 <= test < 1 and val + test < 1):
         raise DataError(f"val={val} and test={test} must be shares of the whole that leave something to train on")
 
@@ -140,25 +140,6 @@ def check_fractions(val: float, test: float) -> None:
 def check_seed(seed: int) -> None:
     if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
         raise DataError(f"seed={seed!r} must be an integer between 0 and {2**32 - 1}")
-
-
-def _table(split: NodeSplit | GraphSplit, item: str) -> dict[str, NDArray[Any]]:
-    parts = {part: getattr(split, part) for part in ("train", "val", "test")}
-    return {
-        item: np.concatenate(list(parts.values())),
-        "split": np.repeat(list(parts), [len(members) for members in parts.values()]),
-    }
-
-
-def _summary(split: Any, arrays: tuple[str, ...]) -> str:
-    sizes = ", ".join(f"{name}={len(getattr(split, name))}" for name in arrays)
-    others = [f.name for f in fields(split) if f.name not in (*arrays, "train_weights")]
-    rest = ", ".join(f"{name}={getattr(split, name)!r}" for name in others)
-    return f"{type(split).__name__}({sizes}; {rest})"
-
-
-# Pairs are drawn and rejected up to this share of edges among all pairs; above it the absent ones are numbered.
-_SPARSE = 0.5
 
 
 def split_edges(
@@ -170,44 +151,75 @@ def split_edges(
     none of them in two parts. ``"legacy"``: HGCN's procedure bit for bit, self-pairs among edges and negatives
     included. The same seed gives the same split everywhere: NumPy's ``RandomState`` is frozen.
     """
-    check_protocol(protocol)
-    check_fractions(val, test)
+    _check_protocol(protocol, get_args(Protocol))
+    _check_fractions(val, test)
     check_seed(seed)
-    given, weights, loops = _given_edges(graph, protocol)
+    given, weights = _given_edges(graph, protocol)
     directed = bool(getattr(graph, "directed", False))
     space = PairSpace(int(graph.num_nodes or 0), directed, with_self=protocol == "legacy")
-    edges = distinct_pairs(space, np.concatenate([given, loops]))
-    num_val, num_test = int(len(edges) * val), int(len(edges) * test)
+    inside = space.with_self | (given[:, 0] != given[:, 1])
+    ranks = space.ranks(space.ordered(given[inside]))
+    ranks, first = (np.unique(ranks), None) if weights is None else np.unique(ranks, return_index=True)
+    num_val, num_test = int(len(ranks) * val), int(len(ranks) * test)
+    held_out, absent = num_val + num_test, len(space) - len(ranks)
     random = np.random.RandomState(seed)
-    ranks = space.ranks(edges)  # sorted, since distinct pairs come in row-major order
-    random.shuffle(edges)
-    _check_enough(len(space) - len(ranks), num_val + num_test)
+    order = np.arange(len(ranks))
+    random.shuffle(order)
+    if absent < held_out:
+        raise DataError(
+            f"{held_out} pairs without an edge are needed to validate and test against, but the graph has {absent}; "
+            "lower val and test"
+        )
+    edges = space.pairs(ranks[order])
     draw = draw_legacy_negatives if protocol == "legacy" else _clean_negatives
-    negatives = space.pairs(draw(random, space, ranks, num_val + num_test))
-    train = edges[num_val + num_test :]
-    warn_of_self_pairs(edges, negatives)
+    negatives = space.pairs(draw(random, space, ranks, held_out))
+    _warn_of_self_pairs(edges, negatives)
     for part, share, count in (("val", val, num_val), ("test", test, num_test)):
         if share and not count:
             warnings.warn(f"{len(edges)} edges leave none for {part}={share}", DataWarning, stacklevel=2)
     return EdgeSplit(
-        train=train, val=edges[:num_val], test=edges[num_val : num_val + num_test],
+        train=edges[held_out:], val=edges[:num_val], test=edges[num_val:held_out],
         val_neg=negatives[:num_val], test_neg=negatives[num_val:],
         num_nodes=space.num_nodes, seed=seed, protocol=protocol, directed=directed,
-        train_weights=None if weights is None else _weights_of(train, space, given, weights),
+        train_weights=None if weights is None else weights[inside][first][order[held_out:]],
     )  # fmt: skip
 
 
-def _given_edges(graph: Any, protocol: Protocol) -> tuple[Pairs, NDArray[np.float32] | None, Pairs]:
-    """The edges of a graph, their weights, and the self-loops that the legacy protocol puts back."""
+def _given_edges(graph: Any, protocol: Protocol) -> tuple[Pairs, NDArray[np.float32] | None]:
+    """The edges of a graph, with the self-loops that the legacy protocol puts back, and their weights."""
     if protocol == "legacy" and getattr(graph, "directed", False):
         raise DataError("the legacy protocol knows undirected graphs only; use protocol='clean'")
     if getattr(graph, "edge_index", None) is None:
         raise DataError("the graph has no edge_index; link prediction needs edges")
-    weights = edge_weights(graph)
-    loops = removed_loops(graph) if protocol == "legacy" else np.empty((0, 2), dtype=np.int64)
-    if len(loops) and weights is not None:
+    edges, weights = edge_ends(graph).T, edge_weights(graph)
+    if protocol == "clean" or not len(loops := removed_loops(graph)):
+        return edges, weights
+    if weights is not None:
         raise DataError("the legacy protocol puts back self-loops, which have no weights here; use protocol='clean'")
-    return edge_ends(graph).T, weights, loops
+    return np.concatenate([edges, loops]), None
+
+
+# Pairs are drawn and rejected up to this share of edges among all pairs; above it the absent ones are numbered.
+_SPARSE = 0.5
+
+
+def _clean_negatives(random: np.random.RandomState, space: PairSpace, edges: Ranks, count: int) -> Ranks:
+    if len(edges) + count > _SPARSE * len(space):
+        return nth_absent(edges, random.permutation(len(space) - len(edges))[:count])
+    drawn = np.empty(0, dtype=np.int64)
+    while len(drawn) < count:
+        fresh = random.randint(0, len(space), 2 * count, dtype=np.int64)
+        drawn = np.concatenate([drawn, fresh[~contains(edges, fresh)]])
+        drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]  # the first of equals, in the order drawn
+    return drawn[:count]
+
+
+def _warn_of_self_pairs(edges: Pairs, negatives: Pairs) -> None:
+    counts = {"edges": (edges[:, 0] == edges[:, 1]).sum(), "negatives": (negatives[:, 0] == negatives[:, 1]).sum()}
+    found = " and ".join(f"{count} among its {name}" for name, count in counts.items() if count)
+    if found:
+        message = f"the legacy split has self-pairs: {found}; protocol='clean' has none"
+        warnings.warn(message, DataWarning, stacklevel=3)
 
 
 def draw_negatives(split: EdgeSplit, count: int, random: np.random.RandomState | np.random.Generator | int) -> Pairs:
@@ -230,34 +242,8 @@ def draw_negatives(split: EdgeSplit, count: int, random: np.random.RandomState |
     return space.pairs(nth_absent(known, integers(0, max(len(space) - len(known), 1), count, dtype=np.int64)))
 
 
-def _clean_negatives(random: np.random.RandomState, space: PairSpace, edges: Ranks, count: int) -> Ranks:
-    absent = len(space) - len(edges)
-    if len(edges) + count > _SPARSE * len(space):
-        return nth_absent(edges, random.permutation(absent)[:count])
-    drawn = np.empty(0, dtype=np.int64)
-    while len(drawn) < count:
-        fresh = random.randint(0, len(space), 2 * count, dtype=np.int64)
-        drawn = np.concatenate([drawn, fresh[~contains(edges, fresh)]])
-        drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]  # the first of equals, in the order drawn
-    return drawn[:count]
-
-
-def _weights_of(train: Pairs, space: PairSpace, given: Pairs, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    inside = np.ones(len(given), dtype=bool) if space.with_self else given[:, 0] != given[:, 1]
-    ranks, first = np.unique(space.ranks(space.canonical(given)), return_index=True)
-    return weights[inside][first][np.searchsorted(ranks, space.ranks(train))]
-
-
-def _check_enough(absent: int, count: int) -> None:
-    if absent < count:
-        raise DataError(
-            f"{count} pairs without an edge are needed to validate and test against, but the graph has {absent}; "
-            "lower val and test"
-        )
-
-
-# The shares of validation and test that each dataset is published with, as HGCN's function takes them.
-_PUBLISHED = {"disease": (0.10, 0.60), "disease_lp": (0.10, 0.60), "disease_nc": (0.10, 0.60), "airport": (0.15, 0.15)}
+# The shares of validation and test that datasets are published with, and those of all others.
+_PUBLISHED = dict.fromkeys(("disease", "disease_lp", "disease_nc"), (0.10, 0.60))
 _OTHERWISE = (0.15, 0.15)
 
 
@@ -277,18 +263,22 @@ def split_nodes(
     bit; given more classes, it puts nodes into several parts, and a warning counts them. Shares that are not given are
     those that the dataset is published with, else 15 % each.
     """
-    check_protocol(protocol, get_args(NodeProtocol))
+    _check_protocol(protocol, get_args(NodeProtocol))
     check_seed(seed)
-    if protocol in ("planetoid", "given") or (protocol == "legacy" and _has_masks(graph)):
-        return _from_masks(graph, seed, protocol)
+    has_masks = all(getattr(graph, name, None) is not None for name in MASKS)
+    if protocol in ("planetoid", "given") or (protocol == "legacy" and has_masks):
+        if not has_masks:
+            raise DataError(
+                "the graph came without train_mask, val_mask and test_mask; give labels with a column 'split', or use "
+                "protocol='clean'"
+            )
+        return NodeSplit(*_from_masks(graph), seed, protocol)
     published = _PUBLISHED.get(getattr(graph, "name", ""), _OTHERWISE)
     val = published[0] if val is None else val
     test = published[1] if test is None else test
-    check_fractions(val, test)
-    labels = node_labels(graph)
-    if protocol == "legacy":
-        return NodeSplit(*split_legacy_nodes(labels, val, test, seed), seed, "legacy")
-    return _stratified(labels, val, test, seed)
+    _check_fractions(val, test)
+    draw = split_legacy_nodes if protocol == "legacy" else _stratified
+    return NodeSplit(*draw(node_labels(graph), val, test, np.random.RandomState(seed)), seed, protocol)
 
 
 def node_labels(graph: Any) -> NDArray[np.int64]:
@@ -311,56 +301,40 @@ def node_labels(graph: Any) -> NDArray[np.int64]:
     return labels.astype(np.int64, copy=False)
 
 
-def _stratified(labels: NDArray[np.int64], val: float, test: float, seed: int) -> NodeSplit:
-    random = np.random.RandomState(seed)
-    parts: tuple[list[Indices], ...] = ([], [], [])
+def _stratified(labels: Indices, val: float, test: float, random: np.random.RandomState) -> Parts:
+    members = []
     for label in np.unique(labels[labels != UNLABELLED]):
         nodes = np.flatnonzero(labels == label)
         random.shuffle(nodes)
         num_test = round(test * len(nodes))
         num_val = min(round(val * len(nodes)), len(nodes) - num_test)
-        members = np.split(nodes, [len(nodes) - num_val - num_test, len(nodes) - num_test])
-        for part, some in zip(parts, members, strict=True):
-            part.append(some)
-    train, validation, tested = (np.sort(np.concatenate(part)) for part in parts)
+        members.append(np.split(nodes, [len(nodes) - num_val - num_test, len(nodes) - num_test]))
+    train, validation, tested = (np.sort(np.concatenate(part)) for part in zip(*members, strict=True))
     if not len(train):
         raise DataError("no node is left to train on; lower val and test")
-    return NodeSplit(train, validation, tested, seed, "clean")
-
-
-def _has_masks(graph: Any) -> bool:
-    return all(getattr(graph, f"{part}_mask", None) is not None for part in ("train", "val", "test"))
+    return train, validation, tested
 
 
 def brings_split(graph: Any) -> bool:
     """Whether a graph has one split of its nodes as masks; several, in columns, leave a choice."""
-    masks = [getattr(graph, f"{part}_mask", None) for part in ("train", "val", "test")]
+    masks = [getattr(graph, name, None) for name in MASKS]
     return all(mask is not None and np.shape(mask) == (graph.num_nodes,) for mask in masks)
 
 
-def _from_masks(graph: Any, seed: int, protocol: NodeProtocol) -> NodeSplit:
-    if not _has_masks(graph):
-        raise DataError(
-            "the graph came without train_mask, val_mask and test_mask; give labels with a column 'split', or use "
-            "protocol='clean'"
-        )
-    masks = {part: _mask(graph, f"{part}_mask") for part in ("train", "val", "test")}
-    for (one, mask), (other, another) in combinations(masks.items(), 2):
-        shared = int((mask & another).sum())
+def _from_masks(graph: Any) -> Parts:
+    masks = {name: to_numpy(getattr(graph, name)) for name in MASKS}
+    for name, mask in masks.items():
+        if mask.dtype.kind != "b" or mask.shape != (graph.num_nodes,):
+            raise DataError(
+                f"{name} is {mask.dtype} of shape {mask.shape}; it takes True or False for each of {graph.num_nodes} "
+                "nodes (of several splits, choose one column)"
+            )
+    for one, other in combinations(MASKS, 2):
+        shared = int((masks[one] & masks[other]).sum())
         if shared:
-            raise DataError(f"{one}_mask and {other}_mask share {shared} nodes; parts of a split are disjoint")
-    train, val, test = (np.flatnonzero(mask) for mask in masks.values())
-    return NodeSplit(train, val, test, seed, protocol)
-
-
-def _mask(graph: Any, name: str) -> NDArray[np.bool_]:
-    mask = to_numpy(getattr(graph, name))
-    if mask.dtype.kind != "b" or mask.shape != (graph.num_nodes,):
-        raise DataError(
-            f"{name} is {mask.dtype} of shape {mask.shape}; it takes True or False for each of {graph.num_nodes} nodes "
-            "(of several splits, choose one column)"
-        )
-    return mask
+            raise DataError(f"{one} and {other} share {shared} nodes; parts of a split are disjoint")
+    train, val, test = map(np.flatnonzero, masks.values())
+    return train, val, test
 
 
 # The share of what is left after the test fold that selects hyper-parameters, as in the fair comparison.
@@ -386,7 +360,7 @@ def split_graphs(
     ``enzymes``, from ``splits/fair-comparison/*_splits.json`` in the data folder, which is ``root`` or the one that the
     collection came from.
     """
-    check_protocol(protocol, ("clean", "fair-comparison"))
+    _check_protocol(protocol, ("clean", "fair-comparison"))
     check_seed(seed)
     graphs = as_collection(graphs)
     if protocol == "fair-comparison":
@@ -406,7 +380,7 @@ def split_graphs(
     return tuple(GraphSplit(*parts, seed, protocol) for parts in _stratified_folds(labels, folds, seed))
 
 
-def _stratified_folds(labels: Indices, folds: int, seed: int) -> Iterator[tuple[Indices, Indices, Indices]]:
+def _stratified_folds(labels: Indices, folds: int, seed: int) -> Iterator[Parts]:
     from sklearn.model_selection import StratifiedKFold, train_test_split  # takes a while, and serves this alone
 
     splitter = StratifiedKFold(folds, shuffle=True, random_state=np.random.RandomState(seed))
@@ -425,20 +399,16 @@ def _stratified_folds(labels: Indices, folds: int, seed: int) -> Iterator[tuple[
         yield np.sort(train), np.sort(val), test
 
 
-def _classes(graphs: Any) -> NDArray[np.int64]:
-    y = getattr(graphs, "y", None)
-    if y is None:
+def _classes(graphs: Any) -> Indices:
+    if getattr(graphs, "y", None) is None:
         raise DataError(f"{type(graphs).__name__} has no y; give a collection with one class a graph in its y")
-    try:
-        given = to_numpy(y)
-    except ValueError as error:
-        raise DataError(f"y must hold one class for each of {len(graphs)} graphs ({error})") from error
+    given = to_numpy(graphs.y)
     if given.size != len(graphs) or not given.size or given.dtype.kind not in "biuf":
         raise DataError(f"y must hold one class for each of {len(graphs)} graphs, but is {given.dtype} {given.shape}")
     values = given.reshape(-1).astype(np.float64)
-    is_class = np.isfinite(values) & (np.floor(values) == values) & (values >= 0)
-    if not is_class.all():
-        raise DataError(f"y has {values[~is_class][0]:g} among its classes; count classes from 0 in whole numbers")
+    wrong = values[~np.isfinite(values) | (values != np.abs(np.floor(values)))]
+    if len(wrong):
+        raise DataError(f"y has {wrong[0]:g} among its classes; count classes from 0 in whole numbers")
     return values.astype(np.int64)
 
 
@@ -453,49 +423,30 @@ def _published(graphs: Any, seed: int, root: str | Path | None) -> tuple[GraphSp
     path = next((place for place in places if place.is_file()), None)
     if path is None:
         raise DataError(f"{file} is missing: put it (from {_ADDRESS}) into {places[0].parent}, or use protocol='clean'")
-    _check_order(graphs)
-    try:
-        splits = tuple(
-            GraphSplit(
-                _members(fold["model_selection"][0]["train"]),
-                _members(fold["model_selection"][0]["validation"]),
-                _members(fold["test"]),
-                seed,
-                "fair-comparison",
-            )
-            for fold in json.loads(path.read_text())
-        )
-    except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
-        raise DataError(f"{path} is not a file of folds ({error!r}); put the original in its place") from error
-    _check_folds(path, splits, len(graphs))
-    return splits
-
-
-def _members(numbers: Any) -> NDArray[np.int64]:
-    return np.asarray(numbers, dtype=np.int64).reshape(-1)
-
-
-def _check_order(graphs: Any) -> None:
-    """The published folds count graphs as the files have them."""
     if hasattr(graphs, "indices") and list(graphs.indices()) != list(range(graphs.len())):
         raise DataError(
-            f"the folds of the fair comparison are for {graphs.name} whole and in its order, not for a selection or a "
+            f"the folds of the fair comparison are for {name} whole and in its order, not for a selection or a "
             "shuffled copy; pass it as load_dataset gives it"
         )
+    try:
+        found = json.loads(path.read_text())
+        chosen = [fold["model_selection"][0] for fold in found]
+        named = [(one["train"], one["validation"], fold["test"]) for one, fold in zip(chosen, found, strict=True)]
+        folds = [[np.asarray(part, dtype=np.int64).reshape(-1) for part in parts] for parts in named]
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
+        raise DataError(f"{path} is not a file of folds ({error!r}); put the original in its place") from error
 
+    def hold_each_once(parts: list[Indices]) -> bool:
+        return np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(graphs)))
 
-def _check_folds(path: Path, splits: tuple[GraphSplit, ...], size: int) -> None:
-    for number, split in enumerate(splits):
-        if not _holds_each_once([split.train, split.val, split.test], size):
-            raise DataError(
-                f"{path}: fold {number} does not hold each of {size} graphs once; put the original in its place"
-            )
-    if len(splits) != _PUBLISHED_FOLDS or not _holds_each_once([split.test for split in splits], size):
+    wrong = next((number for number, fold in enumerate(folds) if not hold_each_once(fold)), None)
+    if wrong is not None:
         raise DataError(
-            f"{path}: its {len(splits)} folds are not {_PUBLISHED_FOLDS} that test each of {size} graphs once; put the "
-            "original in its place"
+            f"{path}: fold {wrong} does not hold each of {len(graphs)} graphs once; put the original in its place"
         )
-
-
-def _holds_each_once(parts: list[NDArray[np.int64]], size: int) -> bool:
-    return np.array_equal(np.sort(np.concatenate(parts)), np.arange(size))
+    if len(folds) != _PUBLISHED_FOLDS or not hold_each_once([test for _, _, test in folds]):
+        raise DataError(
+            f"{path}: its {len(folds)} folds are not {_PUBLISHED_FOLDS} that test each of {len(graphs)} graphs once; "
+            "put the original in its place"
+        )
+    return tuple(GraphSplit(train, val, test, seed, "fair-comparison") for train, val, test in folds)
