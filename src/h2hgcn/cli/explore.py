@@ -76,7 +76,8 @@ def _scene_of_run(path: Path, final: bool) -> "Scene":
 
     from h2hgcn.embeddings import read_embeddings
     from h2hgcn.explorer import make_scene
-    from h2hgcn.training.artifacts import ids_of, read_layout
+    from h2hgcn.training.artifacts import read_layout
+    from h2hgcn.training.names import ids_of
 
     run = open_run(path, with_data=False, final=final)
     points = (run.folder or path) / "embeddings.parquet"

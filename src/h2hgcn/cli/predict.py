@@ -143,7 +143,7 @@ def recommend(
     if node is not None and out is None and index is None:
         _print_links(opened, node, k or 10, direction, json)
         return
-    from h2hgcn.training.artifacts import ids_of
+    from h2hgcn.training.names import ids_of
     from h2hgcn.training.recommending import recommend_links_of, top_links_of
 
     wanted: Any = None if node is None else [node]

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.io import read_planetoid_data
 from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
-from h2hgcn.datasets.arrays import load_arrays, load_matrix
+from h2hgcn.datasets.arrays import load_arrays
 from h2hgcn.datasets.collection import FlatCollection
 from h2hgcn.datasets.nodes import structural_features
 from h2hgcn.datasets.registry import TU_FACTS, airport_files, disease_files, planetoid_files, tu_files
@@ -42,11 +43,10 @@ def load_disease_file(name: str, root: str | Path | None = None) -> Data:
     data = Data(y=torch.from_numpy(labels), edge_index=_undirected(edges, len(labels)), num_nodes=len(labels))
     path = folder / f"{name}.feats.npz"
     if path.is_file():
-        matrix = load_matrix(path)
-        if matrix.shape[0] != len(labels) or not _is_finite(matrix.data):
+        matrix = load_arrays(path)
+        if not sp.issparse(matrix) or matrix.shape[0] != len(labels) or not _is_finite(matrix.data):
             raise DataError(
-                f"{path} must have finite numbers for {len(labels)} nodes, but is {matrix.dtype} {matrix.shape}; put "
-                "the original in its place"
+                f"{path} is not a sparse matrix of finite numbers for {len(labels)} nodes; put the original in its place"
             )
         data.x = torch.from_numpy(matrix.toarray().astype(np.float32))
         return data
