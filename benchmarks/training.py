@@ -10,7 +10,7 @@ medians over epochs.
   Adam. Its decoders are the same on Euclidean points: Fermi-Dirac on squared distances for links; for classes distances
   to as many learnt centroids into a linear classifier, and the same link-prediction term. It is handed what a user of
   PyG has, the edge_index and dense features. The normalisation is worked out once for a graph and shared by both
-  layers: kept for good where the graph stays the same, anew for the messages of each epoch of `lp-share`;
+  layers: kept for good where the graph stays the same, again for the messages of each epoch of `lp-share`;
 - `GCN, sparse x`: the same with features as a torch.sparse_csr tensor;
 - `GCN, no centroids`: for classes, the faster of the two with a linear classifier in the place of the centroids, which
   is what a Euclidean model would have.
@@ -18,7 +18,7 @@ medians over epochs.
 `ratio` is ours to the faster of the first two GCNs, by the clock. `CPU ratio` is the same by processor time, which does
 not count the time that other programs hold the cores.
 
-`lp` and `nc` are the tasks with their default settings; in `lp-share` half of the training edges, drawn anew in each
+`lp` and `nc` are the tasks with their default settings; in `lp-share` half of the training edges, drawn again in each
 epoch, carry messages and the other half is predicted, as in the presets of the command line. `batch` is the drawing of
 negatives and messages; the backward pass is split at the points between encoder and decoder; `rest` is what the loop
 itself does. `outside` is the share of an epoch spent elsewhere than in the encoder, be it forward, backward or in

@@ -27,7 +27,10 @@ def test_batches_that_do_not_fit(run, files, options, message):
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 is not from 0 to WORLD_SIZE=2 less 1; start with torchrun"),
+        (
+            {"RANK": "2", "WORLD_SIZE": "2"},
+            "RANK=2, WORLD_SIZE=2: both have to be whole numbers, RANK from 0 to WORLD_SIZE less 1",
+        ),
         ({"RANK": "0", "WORLD_SIZE": "two"}, "both have to be whole numbers"),
         ({"RANK": "1", "WORLD_SIZE": "2"}, "without MASTER_ADDR and MASTER_PORT"),
     ],

@@ -60,7 +60,7 @@ def test_a_split_of_nodes_can_be_given_again(run, files, trained):
     [
         (
             "id,label,split\nn00,red,train\nn01,blue,tst\n",
-            "y.csv, line 3: the split 'tst' is not known; use train, val",
+            "y.csv, line 3: the split 'tst' is not train, val or test",
         ),
         (
             "id,label,split\nn00,red,train\nn01,,test\n",

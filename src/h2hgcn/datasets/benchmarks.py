@@ -46,7 +46,8 @@ def load_disease_file(name: str, root: str | Path | None = None) -> Data:
         matrix = load_arrays(path)
         if not sp.issparse(matrix) or matrix.shape[0] != len(labels) or not _is_finite(matrix.data):
             raise DataError(
-                f"{path} is not a sparse matrix of finite numbers for {len(labels)} nodes; put the original in its place"
+                f"{path} must hold finite numbers for {len(labels)} nodes as a sparse matrix; put the original in its "
+                "place"
             )
         data.x = torch.from_numpy(matrix.toarray().astype(np.float32))
         return data

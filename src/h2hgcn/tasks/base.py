@@ -211,8 +211,7 @@ class Task:
 
     ``items`` are what it trains on, in the plural; ``of_collections`` says whether its data are many graphs;
     ``predicts`` says what has probabilities: "pairs", "nodes", "graphs" or None. The first of ``parts`` selects the
-    epoch and the last is reported. A final fit has no parts, and its last epoch is taken. ``earlier`` are the values of
-    settings that runs of earlier versions do not have.
+    epoch and the last is reported. A final fit has no parts, and its last epoch is taken.
     """
 
     name: ClassVar[str]
@@ -221,7 +220,6 @@ class Task:
     of_collections: ClassVar[bool] = False
     predicts: ClassVar[str | None] = None
     parts: ClassVar[tuple[str, ...]] = ("val", "test")
-    earlier: ClassVar[dict[str, Any]] = {}
     scaling: Scaling
     feature_length: float
 
@@ -314,7 +312,7 @@ def encoded(model: Model, features: ScaledFeatures, graph: Adjacency, nodes: Ten
 
     ``nodes`` are the training nodes that the rows stand for, for encoders with ``NodeVectors``; None for all in order.
     """
-    part = graph.nodes
+    part = graph.nodes if isinstance(graph, Adjacency) else None  # other encoders may have graphs of their own
     if part is None:
         x = features.of(model.scaling, isinstance(model.encoder, Encoder))
     else:

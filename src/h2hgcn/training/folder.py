@@ -217,7 +217,7 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError) as error:
-            raise DamagedRunError(f"{self.result} is damaged ({error}); {self.made_anew(self.result)}") from None
+            raise DamagedRunError(f"{self.result} is damaged ({error}); {self.how_to_restore(self.result)}") from None
         self._checksums = result.pop("files", {})
         return result
 
@@ -231,7 +231,7 @@ class RunFolder:
         """Whether a file is there and, as far as the result says, as it was written."""
         return file.exists() and self._checksums.get(file.name) in (None, sha256_of(file))
 
-    def made_anew(self, file: Path) -> str:
+    def how_to_restore(self, file: Path) -> str:
         """The advice for a file that follows from the checkpoint."""
         which = " and ".join(str(one) for one in dict.fromkeys((file, self.result)) if one.exists())
         return f"delete {which} and run the same command again, which makes it again"

@@ -32,7 +32,7 @@ def load_run(
     config, result = folder.read_config(), folder.read_result()
     if result is None:
         raise DataError(f"{path} holds a run that is not finished; run its command again to resume")
-    weights, about = read_tensors(folder.model, folder.made_anew(folder.model))
+    weights, about = read_tensors(folder.model, folder.how_to_restore(folder.model))
     differing = difference(config, about.get("config", {}), (*SETTINGS, "facts"))
     if differing is not None:
         raise DataError(
