@@ -94,7 +94,7 @@ class PlainFeatures:
     def __init__(self, x: Tensor) -> None:
         self.x = x
 
-    def of(self, scaling: nn.Module) -> Tensor:
+    def of(self, scaling: nn.Module, prepared: bool = False) -> Tensor:
         return self.x
 
 
