@@ -104,7 +104,7 @@ def read_tensors(path: Path, advice: str = "restore it from a copy") -> tuple[We
             text, _, checksum = (file.metadata() or {})["h2hgcn"].partition("\n")
             # copies in PyTorch's own memory: products depend to the last bit on where their numbers begin
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # no mapping
-        if checksum and checksum != checksum_of(tensors, text):  # files of earlier versions have none
+        if checksum != checksum_of(tensors, text):
             raise ValueError("its checksum is not that of its contents")
         return tensors, json.loads(text)
     except FileNotFoundError:

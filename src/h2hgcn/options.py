@@ -19,7 +19,7 @@ def option_types(target: Callable[..., Any], leave_out: tuple[str, ...] = ()) ->
     """The names that ``target`` takes, and their annotations."""
     parameters = inspect.signature(target, eval_str=True).parameters.values()
     return {
-        each.name: Any if each.annotation is each.empty else each.annotation
+        each.name: Any if each.annotation is each.empty or isinstance(each.annotation, str) else each.annotation
         for each in parameters
         if each.name not in leave_out
     }

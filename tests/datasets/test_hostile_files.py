@@ -262,3 +262,28 @@ def test_arrays_are_allocated_before_they_are_mapped(tmp_path):
     Arrays(tmp_path).empty("x", (1 << 20,), np.int64)
     status = (tmp_path / "x.npy").stat()
     assert status.st_blocks * 512 >= 8 << 20  # a sparse file would end the process when the disk is full
+
+
+@pytest.mark.parametrize("entries", ["0 1 0\n1 0 2\n0 2 0\n", "0 1 0 1 0 2 0 2 0\n"])
+def test_dense_matrix_market_files_may_have_several_values_on_a_line(tmp_path, entries):
+    (tmp_path / "a.mtx").write_text(f"{HEADER}array real general\n3 3\n{entries}")
+    assert load_graph(tmp_path / "a.mtx", weights=True).edge_weight.tolist() == [1.0, 1.0, 2.0, 2.0]
+
+
+def test_one_very_long_id_is_refused_wherever_it_comes_from(tmp_path):
+    graph = nx.path_graph(3000)
+    nx.write_graphml(nx.relabel_nodes(graph, {0: "x" * 30_000}), tmp_path / "a.graphml")
+    pairs = [(f"n{a}", f"n{a + 1}") for a in range(3000)] + [("n0", "x" * 30_000)]
+    for source in (tmp_path / "a.graphml", pairs):
+        with pytest.raises(DataError, match="has 30,000 letters, all ids have"):
+            load_graph(source)
+
+
+def test_different_nodes_of_one_name_are_named():
+    with pytest.raises(DataError, match="several nodes have the name '1' when written as text; rename them"):
+        load_graph(nx.Graph([(1, "1"), ("1", "b")]))
+
+
+def test_an_absurd_number_of_nodes_does_not_fit():
+    with pytest.raises(DataError, match="1,000,000,000,000,000 nodes, which do not fit into memory"):
+        load_graph(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=10**15))

@@ -153,7 +153,12 @@ def scribble(path):
     path.write_bytes(b"\0" * 1000)
 
 
-@pytest.mark.parametrize("damage", [cut, lengthen, scribble, Path.unlink])
+def change_a_bit(path):
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 0x80]))
+
+
+@pytest.mark.parametrize("damage", [cut, lengthen, scribble, Path.unlink, change_a_bit])
 def test_a_file_that_does_not_fit_is_made_again(tmp_path, damage):
     expected = load_synthetic(tmp_path, 3)[8].edge_index.clone()
     path = tmp_path / "synthetic-3-0.npy"

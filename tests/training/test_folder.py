@@ -195,6 +195,7 @@ DAMAGES = [
     ("result.json", lambda data: b"", "result.json is damaged"),
     ("result.json", lambda data: b"{}", r"damaged \('selection' is missing .*; delete .*result.json and run the same"),
     ("result.json", lambda data: b"[1, 2]", r"damaged \(it holds a list, no result\); delete .*result.json"),
+    ("result.json", lambda data: data.replace(b'"test"', b'"toast"'), r"damaged \(it has no test auc\); delete"),
     ("model.safetensors", lambda data: data[:-9], "model.safetensors is damaged .*; delete .*result.json and run"),
     ("model.safetensors", lambda data: b"", "model.safetensors is damaged"),
     ("model.safetensors", None, "model.safetensors is not there; delete .*result.json and run the same"),

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
 from h2hgcn.datasets.table_files import check_unpacked
-from h2hgcn.datasets.tables import Ids
+from h2hgcn.datasets.tables import Ids, text_ids
 from h2hgcn.errors import DataError
 
 UNLABELLED = -1  # the class of a node that has no label
@@ -159,13 +160,24 @@ def given_ids(values: Any, count: int, origin: str) -> Ids:
     return ids
 
 
-def ids_of_objects(nodes: Sequence[Any]) -> Ids:
+def ids_of_objects(nodes: Sequence[Any], origin: str) -> Ids:
     """The ids of objects of any kind: integers if all are and fit into 64 bits, else texts."""
     if are_integers({type(node) for node in nodes}):
         nodes = [int(node) for node in nodes]
         with suppress(OverflowError):
             return np.array(nodes, dtype=np.int64)
-    return np.array([str(node) for node in nodes], dtype=np.str_)
+    try:
+        texts = pa.array([str(node) for node in nodes], pa.string())
+    except UnicodeEncodeError as error:
+        raise DataError(f"{origin}: an id is not Unicode text ({error}); rename it") from error
+    return text_ids(texts, lambda text: origin)
+
+
+def check_names(nodes: Sequence[Any], ids: Ids, origin: str) -> None:
+    """Raises if different objects, such as 1 and "1", have the same id."""
+    if len(np.unique(ids)) < len(nodes):
+        name = Counter(ids.tolist()).most_common(1)[0][0]
+        raise DataError(f"{origin}: several nodes have the name {name!r} when written as text; rename them")
 
 
 def are_integers(kinds: set[type]) -> bool:

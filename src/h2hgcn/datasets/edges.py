@@ -17,6 +17,7 @@ from torch_geometric.utils import is_undirected
 from h2hgcn.datasets.arrays import (
     MASKS,
     are_integers,
+    check_names,
     edge_ends,
     given_ids,
     ids_of_array,
@@ -279,7 +280,7 @@ def _edges_from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeL
     if not are_integers(kinds) and not kinds <= {str, np.str_}:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise DataError(f"{origin} name nodes by {names}; use integers alone, or texts alone")
-    edges = _encoded(ids_of_objects(nodes).reshape(-1, 2), origin, "row")
+    edges = _encoded(ids_of_objects(nodes, origin).reshape(-1, 2), origin, "row")
     if with_weights and lengths == {3}:
         edges.weights = real_weights([pair[2] for pair in pairs], len(pairs), origin)
     values = {type(value) for pair in pairs for value in pair}
@@ -299,7 +300,8 @@ def _encoded(pairs: Ids, origin: str, line: str) -> EdgeList:
 
 def edges_from_networkx(graph: nx.Graph, weights: str | bool | None, origin: str) -> EdgeList:
     nodes = list(graph.nodes)
-    ids = ids_of_objects(nodes)
+    ids = ids_of_objects(nodes, origin)
+    check_names(nodes, ids, origin)
     number = {node: k for k, node in enumerate(nodes)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
     edges = EdgeList(ids, pairs[:, 0], pairs[:, 1], lambda row: f"{origin}, edge {row + 1}", origin, all_nodes=True)
@@ -346,8 +348,11 @@ def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
     if not isinstance(data.edge_index, torch.Tensor):
         raise DataError(f"{origin} has no edge_index")
     given, count = getattr(data, "node_ids", None), num_nodes_of(data)
-    ids = np.arange(count) if given is None else given_ids(given, count, f"{origin}, node_ids")
-    index = edge_ends(data, count)
+    try:
+        ids = np.arange(count) if given is None else given_ids(given, count, f"{origin}, node_ids")
+        index = edge_ends(data, count)
+    except MemoryError:
+        raise DataError(f"{origin} has {count:,} nodes, which do not fit into memory; fix num_nodes") from None
     edges = EdgeList(ids, index[0], index[1], lambda row: f"{origin}, edge {row}", origin, all_nodes=True)
     key = weights if isinstance(weights, str) else "edge_weight"
     given = None if weights is False else getattr(data, key, None)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from h2hgcn.datasets.arrays import MASKS, given_ids, integers_in, load_arrays
+from h2hgcn.datasets.arrays import MASKS, given_ids, ids_of_objects, integers_in, load_arrays
 from h2hgcn.datasets.edges import (
     EdgeList,
     edges_from_array,
@@ -100,7 +100,7 @@ def edges_from_xml(path: Path, weights: str | bool | None) -> EdgeList:
         raise DataError(f"{path} cannot be read as a graph ({error}); write it again") from error
     if count > 1:  # networkx passes over all but the first
         raise DataError(f"{path} holds {count} graphs, but one is read; put each into a file of its own")
-    integers = integers_in(np.array(list(graph), dtype=np.str_))
+    integers = integers_in(ids_of_objects(list(graph), str(path)))
     if integers is not None:
         graph = nx.relabel_nodes(graph, dict(zip(graph, integers.tolist(), strict=True)))
     return edges_from_networkx(graph, weights, str(path))
@@ -169,6 +169,8 @@ def _market_numbers(path: Path, blocks: Iterator[tuple[int, str]], size: int | N
     fields = [] if size is None else [r"[0-9]{1,18}"] * 2
     fields += [_MARKET_VALUES[kind]] if kind in _MARKET_VALUES else []
     entry = r"[ \t]+".join(fields)
+    if size is None:  # a line may have several values
+        entry = rf"{entry}(?:[ \t]+{entry})*"
     wrong = re.compile(rf"(?m)^(?![ \t]*(?:{entry}[ \t]*)?$).+")
     value = f"a value of type {kind}"
     expected = value if size is None else f"a row and a column from 1 to {size}" + f" and {value}" * (len(fields) > 2)

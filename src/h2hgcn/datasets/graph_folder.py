@@ -19,7 +19,7 @@ from h2hgcn.datasets.collection import GraphList
 from h2hgcn.datasets.edges import EdgeList
 from h2hgcn.datasets.labels import label_tensor, read_labels
 from h2hgcn.datasets.loading import FORMATS, graph_of, options_of, read_edges_from
-from h2hgcn.datasets.nodes import add_structural_features, and_more, structural_features
+from h2hgcn.datasets.nodes import add_structural_features, and_more, structural_features, structural_note
 from h2hgcn.datasets.table_files import TABLE_SUFFIXES, TextFormat, local_path
 from h2hgcn.datasets.tables import ID_NAMES, listed, single
 from h2hgcn.errors import DataError, DataWarning
@@ -122,7 +122,7 @@ def _file_graphs(
     for kind, same in remarks.items():
         if "no features" not in kind:
             notes.append(same[0] + (f" (and the like in {len(same) - 1} more)" if len(same) > 1 else ""))
-    notes += [note for note in graphs[0].notes if "structural" in note]
+    notes += [note for note in graphs[0].notes if note == structural_note(bool(graphs[0].directed))]
     ids = list(sources)
     classes = None if labels is None or labels is False else _classes(labels, ids, notes, text)
     return _collection(folder.name, graphs, ids, classes, notes)

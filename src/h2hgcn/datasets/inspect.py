@@ -188,7 +188,7 @@ def inspect_graph(graph: Any, *, seed: int = 0, effort: float = 1.0) -> GraphRep
     weighted = getattr(graph, "edge_weight", None) is not None
     has_features = getattr(graph, "x", None) is not None and not getattr(graph, "structural", False)
     verdict = judge(found, weighted=weighted, has_features=has_features)
-    return GraphReport(**vars(found), verdict=verdict, seed=seed)
+    return GraphReport(**vars(found), verdict=verdict, seed=int(seed))
 
 
 FORMATS = (".pdf", ".png", ".svg")

@@ -45,7 +45,7 @@ def read_labels(
         return _labels_of_table(given, column, notes)
     if isinstance(given, Mapping):
         keys, labels = list(given), [_label(value) for value in given.values()]
-        return _noted(NodeValues(labels, origin, by_key("label", keys), ids_of_objects(keys)))
+        return _noted(NodeValues(labels, origin, by_key("label", keys), ids_of_objects(keys, origin)))
     array = plain_array(given, origin)
     array = array.toarray() if sp.issparse(array) else array
     array = array.reshape(-1) if array.shape[1:] == (1,) else array

@@ -286,7 +286,7 @@ def _features_of_mapping(source: Mapping[Any, Any]) -> NodeValues:
         raise DataError("the features are of different length; every node needs the same number")
     keys = list(source)
     where = by_key("features", keys)
-    return _checked(NodeValues(np.stack(rows), "the features", where, ids_of_objects(keys)))
+    return _checked(NodeValues(np.stack(rows), "the features", where, ids_of_objects(keys, "the features")))
 
 
 def by_key(what: str, keys: list[Any]) -> Callable[[int], str]:

@@ -25,7 +25,7 @@ from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import Weights, read_tensors, write_tensors
 
 FACTS = "graph.json"
-FORMAT = 1
+FORMAT = 2
 
 _AGAIN = "run h2hgcn convert again"
 _LOCK = "lock"

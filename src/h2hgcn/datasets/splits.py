@@ -402,7 +402,10 @@ def _stratified_folds(labels: Indices, folds: int, seed: int) -> Iterator[Parts]
 def _classes(graphs: Any) -> Indices:
     if getattr(graphs, "y", None) is None:
         raise DataError(f"{type(graphs).__name__} has no y; give a collection with one class a graph in its y")
-    given = to_numpy(graphs.y)
+    try:
+        given = to_numpy(graphs.y)
+    except ValueError as error:  # lists of different lengths
+        raise DataError(f"y must hold one class for each of {len(graphs)} graphs ({error})") from error
     if given.size != len(graphs) or not given.size or given.dtype.kind not in "biuf":
         raise DataError(f"y must hold one class for each of {len(graphs)} graphs, but is {given.dtype} {given.shape}")
     values = given.reshape(-1).astype(np.float64)

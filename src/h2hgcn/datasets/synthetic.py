@@ -119,6 +119,9 @@ MAX_DEGREE = 1000
 
 _REPORT_EVERY = 50
 
+# Of the generators: a change of theirs counts up, so that graphs of before are made again.
+_VERSION = 1
+
 with warnings.catch_warnings():  # PyTorch says once in a process that it trusts sparse tensors; batches set it off
     warnings.simplefilter("ignore")
     torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.long), torch.zeros(0), (1,))
@@ -177,7 +180,7 @@ class SyntheticCollection(GraphCollection):
 def load_synthetic(
     cache: Path, graphs_per_kind: int = 6000, seed: int = 0, progress: Callable[[int, int], None] | None = None
 ) -> SyntheticCollection:
-    """The collection from the folder ``cache``, where it is generated first if it is not there or cut short.
+    """The collection from the folder ``cache``, where it is generated first if it is not there or damaged.
 
     Graph ``i`` of a kind is the same for every ``graphs_per_kind``. ``progress`` is called with the number of graphs
     generated and of all.
@@ -192,13 +195,17 @@ def load_synthetic(
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (sum(sizes),)})
     places = np.cumsum([len(header.getvalue()), *sizes])
     bits = cache / f"synthetic-{graphs_per_kind}-{seed}.npy"
-    if not bits.is_file() or bits.stat().st_size != places[-1]:
+    stamp = bits.with_suffix(".sha256")
+    known = stamp.read_text() if stamp.is_file() else ""
+    if not bits.is_file() or known != f"{sha256_of(bits)} {_VERSION}\n":
         with atomic_write(bits) as file:
             file.write(header.getvalue())
             for done, recipe in enumerate(recipes, start=1):
                 file.write(pack_triangle(recipe.adjacency()).tobytes())
                 if progress and (done % _REPORT_EVERY == 0 or done == len(recipes)):
                     progress(done, len(recipes))
+        with atomic_write(stamp) as file:
+            file.write(f"{sha256_of(bits)} {_VERSION}\n".encode())
     return SyntheticCollection(bits, places, recipes)
 
 

@@ -133,15 +133,7 @@ class Table:
         """Ids as a NumPy array; a text that is much longer than all others is refused."""
         if pa.types.is_integer(values.type):
             return values.to_numpy()
-        lengths = pc.utf8_length(values)
-        longest, total = pc.max(lengths).as_py() or 0, pc.sum(lengths).as_py() or 0
-        if 4 * longest * len(values) > max(_WIDE_BYTES, 4 * _WIDE_FACTOR * total):
-            text = values[pc.index(lengths, longest).as_py()].as_py()
-            raise DataError(
-                f"{self._place_of(text, columns)}: the id {text[:20]!r}... has {longest:,} letters, all ids have "
-                f"{total / len(values):.0f} on average; shorten it, since every id takes as much memory as the longest"
-            )
-        return values.to_numpy(zero_copy_only=False).astype(np.str_)
+        return text_ids(values, lambda text: self._place_of(text, columns))
 
     def _place_of(self, text: str, columns: Sequence[int]) -> str:
         for batch in self.batches(columns):
@@ -150,6 +142,19 @@ class Table:
                 if row >= 0:
                     return part.where(row)
         return str(self.origin)
+
+
+def text_ids(values: pa.Array, place_of: Callable[[str], str]) -> Ids:
+    """Texts as a NumPy array; one that is much longer than all others is refused."""
+    lengths = pc.utf8_length(values)
+    longest, total = pc.max(lengths).as_py() or 0, pc.sum(lengths).as_py() or 0
+    if 4 * longest * len(values) > max(_WIDE_BYTES, 4 * _WIDE_FACTOR * total):
+        text = values[pc.index(lengths, longest).as_py()].as_py()
+        raise DataError(
+            f"{place_of(text)}: the id {text[:20]!r}... has {longest:,} letters, all ids have "
+            f"{total / len(values):.0f} on average; shorten it, since every id takes as much memory as the longest"
+        )
+    return values.to_numpy(zero_copy_only=False).astype(np.str_)
 
 
 @dataclass(frozen=True)

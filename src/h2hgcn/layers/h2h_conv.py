@@ -236,6 +236,8 @@ _SLOPES = {"identity": 1.0, "leaky_relu": 0.01, "relu": 0.0}
 _SELF_GATED = ("gelu", "hardswish", "mish", "silu", "swish")
 _ADVICE = f"these keep it well: {', '.join(sorted((*_SLOPES, *_KEEP_THE_BALL)))}"
 
+_MODULES = "torch.nn.modules.activation"
+
 # How many points of [-1, 1] a user-defined function is tried at: a multiple of 3, and odd, so that 0 is among them.
 _PROBES = 2001
 
@@ -267,14 +269,15 @@ def resolve_activation(activation: str | ActivationFunction | None, negative_slo
 
 def _name(activation: Any) -> str:
     if isinstance(activation, str | None):
-        return activation or "identity"
-    name = str(getattr(activation, "__name__", type(activation).__name__)).lower()
+        return "identity" if activation is None else activation
+    known = next((kind for kind in type(activation).__mro__ if kind.__module__.startswith(_MODULES)), type(activation))
+    name = str(getattr(activation, "__name__", known.__name__)).lower()
     return "leaky_relu" if name == "leakyrelu" else name
 
 
 def _is_pytorchs(activation: Any, name: str) -> bool:
     """Whether this is PyTorch's own function or module of a name that has a special case here."""
-    is_module = type(activation).__module__.startswith("torch.nn.modules.")
+    is_module = any(kind.__module__.startswith(_MODULES) for kind in type(activation).__mro__)
     functions = (getattr(F, name, None), getattr(torch, name, None))
     return name in (*_SLOPES, *_SELF_GATED) and (is_module or activation in functions)
 

@@ -28,6 +28,7 @@ FACTS = ("in_features", "num_nodes")
 
 
 _PLAIN = str | int | float | bool | None
+_VAR_POSITIONAL, _VAR_KEYWORD = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 
 
 class Encoder(nn.Module):
@@ -52,13 +53,23 @@ class Encoder(nn.Module):
     config: dict[str, Any]
     __signature__: ClassVar[inspect.Signature]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         """Completes the signature, from which options are read and checked."""
-        _, *own = inspect.signature(cls.__init__).parameters.values()
-        if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD and hasattr(cls, "__signature__"):
-            known = {*cls.without, *(each.name for each in own)}
-            inherited = [each for each in cls.__signature__.parameters.values() if each.kind is each.KEYWORD_ONLY]
-            own = [*own[:-1], *(each for each in inherited if each.name not in known)]
+        super().__init_subclass__(**kwargs)
+        try:
+            signature = inspect.signature(cls.__init__, eval_str=True)
+        except NameError:  # annotations that only a type checker can resolve
+            signature = inspect.signature(cls.__init__)
+        _, *own = signature.parameters.values()
+        kinds = [each.kind for each in own]
+        if _VAR_KEYWORD in kinds and hasattr(cls, "__signature__"):
+            base, known = list(cls.__signature__.parameters.values()), {*cls.without, *(each.name for each in own)}
+            inherited = [each for each in base if each.name not in known]
+            if kinds[0] is _VAR_POSITIONAL:  # passes all arguments on
+                own = [*inherited, *(each for each in own if each.kind is each.KEYWORD_ONLY)]
+            else:
+                own = [*own[:-1], *(each.replace(kind=max(each.kind, each.KEYWORD_ONLY)) for each in inherited)]
+            own.sort(key=lambda each: each.kind)
         cls.__signature__ = inspect.Signature(own)
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
@@ -66,7 +77,11 @@ class Encoder(nn.Module):
         encoder = super().__new__(cls)
         bound = cls.__signature__.bind_partial(*arguments, **options)  # copies pass none
         bound.apply_defaults()
-        config = {name: value for name, value in bound.arguments.items() if name not in PLACEMENT}
+        config = dict(bound.arguments)
+        for name, parameter in cls.__signature__.parameters.items():
+            if parameter.kind is _VAR_KEYWORD:
+                config |= config.pop(name)
+        config = {name: value for name, value in config.items() if name not in PLACEMENT}
         if config.get("node_vectors") is False:
             config["num_nodes"] = None  # it does not depend on their number
         object.__setattr__(encoder, "config", config)

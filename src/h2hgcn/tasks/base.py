@@ -140,7 +140,8 @@ class ScaledFeatures:
 
     def __init__(self, x: Any) -> None:
         self.x = x
-        self._kept: tuple[FeatureScaling, Any, Any] | None = None
+        self._kept: tuple[FeatureScaling, Any] | None = None
+        self._prepared: SparseFeatures | None = None
 
     def to(self, device: torch.device | str) -> "ScaledFeatures":
         return ScaledFeatures(self.x.to(device))
@@ -148,9 +149,13 @@ class ScaledFeatures:
     def of(self, scaling: FeatureScaling, prepared: bool = False) -> Any:
         """The scaled features; sparse ones ``prepared`` as our encoders multiply them, or as a tensor."""
         if self._kept is None or self._kept[0] is not scaling:
-            whole = scaling(scaling.shaped(self.x))
-            self._kept = scaling, whole, prepare_features(whole) if is_sparse(whole) else whole
-        return self._kept[2 if prepared else 1]
+            self._kept, self._prepared = (scaling, scaling(scaling.shaped(self.x))), None
+        whole = self._kept[1]
+        if not prepared or not is_sparse(whole):
+            return whole
+        if self._prepared is None:
+            self._prepared = prepare_features(whole)
+        return self._prepared
 
     def rows(self, scaling: FeatureScaling, nodes: Tensor | slice) -> Any:
         """The scaled features of some nodes."""

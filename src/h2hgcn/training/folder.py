@@ -17,6 +17,7 @@ from h2hgcn.datasets.registry import sha256_of
 from h2hgcn.errors import DamagedRunError, DataError, DataWarning, PlaceError
 from h2hgcn.files import atomic_write
 from h2hgcn.models.encoder import read_config
+from h2hgcn.tasks import TASKS
 
 # Raised when the meaning of a file changes.
 FORMAT = 1
@@ -285,3 +286,11 @@ def _check_result(result: Any) -> None:
     for name, kind in _RESULT_KINDS.items():
         if name not in result or not isinstance(result[name], kind):
             raise ValueError(f"{name!r} is missing or of another kind")
+    if "of_run" in result:  # a final fit has no metrics
+        return
+    kinds = [task.parts for task in TASKS.values()]
+    parts = next((parts for parts in kinds if not result["metrics"].keys().isdisjoint(parts)), kinds[0])
+    for part in parts:
+        metrics = result["metrics"].get(part)
+        if not isinstance(metrics, dict) or not isinstance(metrics.get(result["selection"]), int | float):
+            raise ValueError(f"it has no {part} {result['selection']}")

@@ -10,12 +10,13 @@ from h2hgcn.datasets.collection import as_collection
 from h2hgcn.datasets.on_disk import fingerprint, load_saved_graph
 from h2hgcn.errors import DataError
 from h2hgcn.files import checksum_of, load_weights, read_tensors
+from h2hgcn.options import default_options
 from h2hgcn.tasks.base import Model
 from h2hgcn.training.building import encoder_factory, make_encoder, settings_from, task_from
 from h2hgcn.training.folder import SETTINGS, RunFolder, difference
 from h2hgcn.training.loop import weights_of
 from h2hgcn.training.run import Run
-from h2hgcn.training.settings import torch_seeded
+from h2hgcn.training.settings import TrainingSettings, torch_seeded
 
 
 def load_run(
@@ -47,6 +48,13 @@ def load_run(
         if fingerprint(data) != known:
             raise DataError(f"{folder.graph} is of another run than {folder.config}; {advice}")
     task = task_from(config["task"], f"{folder.config} [task]")
+    for section, options in (("task", type(task)), ("training", TrainingSettings)):
+        missing = [name for name in default_options(options) if name not in config[section]]
+        if missing:
+            raise DataError(
+                f"{folder.config} [{section}] lacks {', '.join(missing)}: it is of an earlier version of h2hgcn; train "
+                "again"
+            )
     make = model or encoder_factory(config["model"], f"{folder.config} [model]")
     in_features, num_nodes, num_classes = map(config["facts"].get, ("in_features", "num_nodes", "num_classes"))
     with torch_seeded(0):  # what is drawn here is replaced, and must not cost the caller's generator anything

@@ -265,7 +265,8 @@ def _checked_states(optimizer: StiefelOptimizer, entries: dict[str, Any]) -> lis
         if not bool(tensor.isfinite().all()) or (key == "step" and tensor < 1):
             raise ValueError(f"the optimizer's {name} holds NaN, infinity or no step")
         states[int(part)].setdefault(int(number), {})[key] = value
-    for keys in (found.keys() for state in states for found in state.values()):
-        if keys != _ENTRIES:
-            raise ValueError(f"the optimizer has {', '.join(sorted(keys))} of a parameter")
+    for place, state in enumerate(states):
+        for row, found in state.items():
+            if found.keys() != _ENTRIES:
+                raise ValueError(f"the optimizer's {place}.{row} has {', '.join(sorted(found))}")
     return states

@@ -66,7 +66,10 @@ def race(
     for epochs in rungs:
         for candidate in alive:
             record = folder / f"{candidate.name}-{epochs}.json"
-            standing = Standing(**json.loads(record.read_bytes())) if record.exists() else None
+            try:
+                standing: Standing | None = Standing(**json.loads(record.read_bytes()))
+            except (FileNotFoundError, ValueError, TypeError, RecursionError):  # not there, or damaged
+                standing = None
             if standing is None:
                 with one_at_a_time():
                     standing = _advance(candidate, data, seed, folder, epochs, on_epoch, should_stop)
