@@ -169,7 +169,7 @@ def test_a_file_that_does_not_fit_is_made_again(tmp_path, damage):
     assert calls == [(9, 9)]
     assert torch.equal(again[8].edge_index, expected)
     assert path.read_bytes() == whole
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert {file.name for file in tmp_path.iterdir()} == {path.name, "synthetic-3-0.sha256"}
 
 
 @pytest.mark.parametrize("arguments", [{"graphs_per_kind": 2}, {"seed": -1}, {"seed": 2**63}])

@@ -16,7 +16,7 @@ from runs import TASKS, Flat, change, curve, same_weights, small_data, small_fit
 
 from h2hgcn.embeddings import read_embeddings
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.files import read_tensors
+from h2hgcn.files import read_tensors, write_tensors
 from h2hgcn.tasks import LinkPrediction
 from h2hgcn.training import load_run
 from h2hgcn.training.folder import RunFolder
@@ -295,10 +295,22 @@ def test_a_flipped_bit_of_the_weights_is_noticed(copied):
             load_run(copied)
 
 
-def test_weights_of_earlier_versions_have_no_checksum(copied):
+def test_weights_without_a_checksum_are_refused(copied):
     tensors, about = read_tensors(copied / "model.safetensors")
     (copied / "model.safetensors").write_bytes(safetensors.torch.save(tensors, {"h2hgcn": json.dumps(about)}))
-    assert load_run(copied).finished
+    with pytest.raises(DataError, match="its checksum is not that of its contents"):
+        load_run(copied)
+
+
+@pytest.mark.parametrize(("section", "line"), [("task", "calibrate = true"), ("training", "patience = 100")])
+def test_a_run_of_an_earlier_version_is_refused(copied, section, line):
+    name = line.split()[0]
+    change(copied / "config.toml", lambda data: data.replace(line.encode() + b"\n", b"", 1))
+    tensors, about = read_tensors(copied / "model.safetensors")
+    del about["config"][section][name]
+    write_tensors(copied / "model.safetensors", tensors, about)
+    with pytest.raises(DataError, match=rf"\[{section}\] lacks {name}: it is of an earlier version of h2hgcn"):
+        load_run(copied)
 
 
 LINKS = [*FILES, "checkpoint/latest.safetensors", "index.json", "index.faiss", "layout.safetensors", "tensorboard",

@@ -236,7 +236,7 @@ _SLOPES = {"identity": 1.0, "leaky_relu": 0.01, "relu": 0.0}
 _SELF_GATED = ("gelu", "hardswish", "mish", "silu", "swish")
 _ADVICE = f"these keep it well: {', '.join(sorted((*_SLOPES, *_KEEP_THE_BALL)))}"
 
-_MODULES = "torch.nn.modules.activation"
+_MODULES = ("torch.nn.modules.activation", "torch.nn.modules.linear")  # of the latter, the identity
 
 # How many points of [-1, 1] a user-defined function is tried at: a multiple of 3, and odd, so that 0 is among them.
 _PROBES = 2001
