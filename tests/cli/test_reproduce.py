@@ -5,9 +5,8 @@ import os
 import pytest
 
 from h2hgcn.cli.console import stdout
-from h2hgcn.experiments.reproduce import record_of, runs_of
+from h2hgcn.experiments.reproduce import paper_table, record_of, runs_of
 from h2hgcn.experiments.runner import Outcome, Records
-from h2hgcn.experiments.tables import paper_table
 from h2hgcn.training.folder import BusyFolderError
 
 ASKED = ("reproduce", "table4", "--cells", "dim3", "--models", "hgcn", "--seeds", 2)

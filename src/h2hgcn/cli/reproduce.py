@@ -53,10 +53,9 @@ def reproduce(
     if results.exists() and not results.is_dir():
         raise DataError(f"--results {results} is a file; name the folder that holds the records")
     with console.starting():
-        from h2hgcn.experiments.reproduce import check_protocol, runs_of
+        from h2hgcn.experiments.reproduce import TABLES, check_protocol, paper_table, runs_of
         from h2hgcn.experiments.results_page import check_page, has_records, results_page
         from h2hgcn.experiments.runner import Records
-        from h2hgcn.experiments.tables import TABLES, paper_table
     if write is not None:
         check_page(write)
     columns, rows = flags.split_names(cells), flags.split_names(models)
@@ -148,8 +147,8 @@ def _note_broken_lines(records: "Records") -> None:
 
 
 def _show(name: str, cells: Sequence[str], models: Sequence[str], protocol: str, records: "Records") -> None:
+    from h2hgcn.experiments.reproduce import paper_table
     from h2hgcn.experiments.results_page import table_lines
-    from h2hgcn.experiments.tables import paper_table
 
     paper = paper_table(name)
     if protocol not in paper.part(cells).protocols:
