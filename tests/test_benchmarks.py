@@ -60,7 +60,19 @@ def test_reconstruction_of_a_closure():
 
 
 def test_calibration():
-    found = figures("calibration.py", "--links", "disease", "--classes", "disease", "--seeds", 1, "--epochs", 5)
+    found = figures(
+        "calibration.py",
+        "--links",
+        "disease",
+        "--classes",
+        "disease",
+        "--link-seeds",
+        1,
+        "--class-seeds",
+        1,
+        "--epochs",
+        5,
+    )
     (links,), (classes,) = found["Links"], found["Classes"]
     assert links["ECE after"] < links["ECE before"]
     assert links["top ECE after"] < links["top ECE before"]

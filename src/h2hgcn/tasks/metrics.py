@@ -109,7 +109,7 @@ _GROUPS = 4000
 
 # Of classes: the penalty on temperatures that differ, in units of one validation item, and the widest range of their
 # logarithms.
-_ALIKE, _WIDEST = 8.0, 3.0
+_ALIKE, _WIDEST = 32.0, 3.0
 
 # Of the top class: 15 bins of equal width (Guo et al. 2017). Of links, whose probabilities go over many orders of
 # magnitude: 1, 2 and 5 of each of them.
