@@ -17,8 +17,7 @@ from report import interleaved_medians, parser, publish
 from torch import Tensor
 
 from h2hgcn.datasets.synthetic import load_synthetic
-from h2hgcn.graph.features import SparseFeatures, prepare_features
-from h2hgcn.kernels.csr import SparseMatrix, csr_matmul
+from h2hgcn.kernels.csr import SparseFeatures, SparseMatrix, csr_matmul, prepare_features
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.tasks import graphs as collections
 from h2hgcn.tasks.graphs import GraphBatches, batch_of, minimal_graph

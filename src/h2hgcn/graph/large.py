@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2hgcn.graph.adjacency import Adjacency, Transpose
-from h2hgcn.jit import compiled, run_on_rows
+from h2hgcn.jit import compiled
+from h2hgcn.kernels import run_on_rows
 
 # Nodes from which on points are in no cache, so that it matters where they lie.
 SCATTERED = 1 << 18

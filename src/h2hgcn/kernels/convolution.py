@@ -30,8 +30,8 @@ from h2hgcn.geometry.numerics import (
     squared_norm,
     wide,
 )
-from h2hgcn.jit import compiled, inlined, run_on_rows
-from h2hgcn.kernels import differentiable, use_kernel
+from h2hgcn.jit import compiled, inlined
+from h2hgcn.kernels import differentiable, run_on_rows, use_kernel
 from h2hgcn.kernels.csr import SparseMatrix, csr_product, sparse_matmul
 
 # Rows of a block: square roots and divisions of so many rows are taken together, by vector instructions.
@@ -56,7 +56,7 @@ def convolve(
 
 def _convolved(points: Tensor, weight: Tensor, matrix: SparseMatrix, slope: float) -> tuple[Tensor, ...]:
     """The points, twice; sums of neighbors before and after the rotation, which commutes with sums; and ``rows``."""
-    sums = csr_product(*matrix[:3], points)
+    sums = csr_product(matrix, points)
     rows = points.new_empty(_KEPT, len(sums))
     again = _long_sums(sums, points, matrix)
     if again is not None:
@@ -84,7 +84,7 @@ def _convolution_gradients(
             grad_weight = grad_rotated.mT @ sums[:, 1:]
         if needed[0]:
             torch.mm(grad_rotated, weight, out=grad_sums[:, 1:])  # the first column is that of time
-            grad_points = csr_product(*matrix[3:], grad_sums)
+            grad_points = csr_product(matrix.transpose, grad_sums)
     return grad_points, grad_weight
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import CHORD_TOLERANCE, GRADIENT_TOLERANCE, INNER_PRODUCT_STEPS, full_precision
-from h2hgcn.jit import compiled, inlined, run_on_rows
-from h2hgcn.kernels import differentiable, use_kernel
+from h2hgcn.jit import compiled, inlined
+from h2hgcn.kernels import differentiable, run_on_rows, use_kernel
 
 # Pairs that a thread measures at once: what is written in passing stays in cache.
 _PAIRS = 1 << 15

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.jit import compiled, random_below, random_state, run_on_rows
+from h2hgcn.jit import compiled, random_below, random_state
+from h2hgcn.kernels import run_on_rows
 
 Numbers = NDArray[np.int64]
 

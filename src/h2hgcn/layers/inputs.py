@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.features import SparseFeatures, check_features, is_sparse, prepare_features
+from h2hgcn.kernels.csr import SparseFeatures, check_features, is_sparse, prepare_features
 from h2hgcn.layers.spaces import check_shares, check_sizes
 
 

@@ -15,7 +15,7 @@ from torch_geometric.nn.inits import reset
 from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write, load_weights, part_of, read_tensors, write_tensors
 from h2hgcn.graph.adjacency import Adjacency, adjacency_of
-from h2hgcn.graph.features import check_features, is_sparse, prepare_features
+from h2hgcn.kernels.csr import check_features, is_sparse, prepare_features
 from h2hgcn.layers.inputs import InputStem
 from h2hgcn.layers.spaces import Space, check_shares, check_sizes
 from h2hgcn.options import changed_options, checked_options, option_types, plain_options

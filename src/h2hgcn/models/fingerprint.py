@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool
 
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.features import is_sparse, prepare_features
+from h2hgcn.kernels.csr import is_sparse, prepare_features
 from h2hgcn.layers.inputs import FeatureLinear
 from h2hgcn.models.encoder import PoolingEncoder
 

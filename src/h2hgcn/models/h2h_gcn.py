@@ -10,10 +10,9 @@ from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.graph.adjacency import adjacency_of, first_rows
-from h2hgcn.graph.features import check_features, is_sparse, prepare_features
 from h2hgcn.kernels import is_transformed, use_kernel
 from h2hgcn.kernels.convolution import exp_origin
-from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
+from h2hgcn.kernels.csr import SparseMatrix, check_features, is_sparse, prepare_features, sparse_matmul
 from h2hgcn.layers.h2h_conv import ActivationFunction, H2HConv, midpoint
 from h2hgcn.layers.inputs import NodeVectors, check_inputs
 from h2hgcn.layers.spaces import Space, check_choice, check_shares, check_sizes, log_curvature

@@ -10,8 +10,7 @@ from torch.nn import functional as F
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius, safe_norm, safe_reciprocal, sinhc
 from h2hgcn.graph.adjacency import Adjacency, check_neighbor_weights, first_rows
-from h2hgcn.graph.features import is_sparse, prepare_features
-from h2hgcn.kernels.csr import csr_matmul
+from h2hgcn.kernels.csr import csr_matmul, is_sparse, prepare_features
 from h2hgcn.layers.h2h_conv import midpoint
 from h2hgcn.layers.inputs import feature_product
 from h2hgcn.layers.spaces import Space

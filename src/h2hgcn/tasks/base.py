@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from h2hgcn.errors import DataError
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.features import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.graph.large import reordered
 from h2hgcn.graph.sampling import SampledAdjacency, sample_adjacency
+from h2hgcn.kernels.csr import SparseFeatures, is_sparse, prepare_features
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.inputs import node_vectors_of
 from h2hgcn.models.encoder import Encoder

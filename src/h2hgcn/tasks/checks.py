@@ -8,7 +8,7 @@ from torch import Tensor
 from h2hgcn.datasets import task_features
 from h2hgcn.datasets.arrays import edge_ends
 from h2hgcn.errors import DataError
-from h2hgcn.graph.features import is_sparse
+from h2hgcn.kernels.csr import is_sparse
 
 # Rows of features that are checked at once, and the alignment in bytes of PyTorch's CPU allocator.
 _BLOCK, _ALIGNMENT = 1 << 16, 64

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from h2hgcn.datasets.pairs import Pairs, contains
-from h2hgcn.jit import compiled, run_on_rows
+from h2hgcn.jit import compiled
+from h2hgcn.kernels import run_on_rows
 from h2hgcn.tasks.metrics import Scores
 
 Rows = NDArray[np.float64]

@@ -16,7 +16,8 @@ from h2hgcn.datasets import EdgeSplit
 from h2hgcn.datasets.pairs import Pairs, PairSpace, contains, distinct_pairs
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
-from h2hgcn.jit import compiled, inlined, run_on_rows
+from h2hgcn.jit import compiled, inlined
+from h2hgcn.kernels import run_on_rows
 from h2hgcn.kernels.distances import squared_distances_of_rows
 from h2hgcn.layers.spaces import Space, as_lorentz
 from h2hgcn.tasks.metrics import Metrics, Scores

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from h2hgcn.geometry import stiefel
-from h2hgcn.jit import compiled, run_on_rows
+from h2hgcn.jit import compiled
+from h2hgcn.kernels import run_on_rows
 from h2hgcn.layers.inputs import NodeVectors
 from h2hgcn.training.settings import TrainingSettings
 
