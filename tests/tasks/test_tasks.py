@@ -13,8 +13,8 @@ from h2hgcn.datasets.disease import generate_disease
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification, link_baselines
-from h2hgcn.tasks.base import FeatureScaling
 from h2hgcn.tasks.graphs import graph_logits
+from h2hgcn.tasks.model import FeatureScaling
 from h2hgcn.training import build_optimizer
 
 

@@ -19,10 +19,11 @@ from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
 from h2hgcn.kernels.distances import pairwise_distance
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space
 from h2hgcn.models.shallow import ShallowHyperbolic
-from h2hgcn.tasks.base import Model, OneGraphProblem, Scaling, Task, encoded
+from h2hgcn.tasks.base import OneGraphProblem, Task
 from h2hgcn.tasks.baselines import Baselines
 from h2hgcn.tasks.checks import check_edges
 from h2hgcn.tasks.metrics import Metrics
+from h2hgcn.tasks.model import Model, encoded
 from h2hgcn.tasks.neighborhoods import arcs_of, undirected_graph
 
 # Up to so many nodes a step compares each link with all nodes, and metrics are over all of them.
@@ -146,7 +147,7 @@ class Embedding(Task):
         candidates: Number of nodes that a link is compared with at each step in graphs of more than 5,000 nodes, half
             of them nearby.
         sample_seed: Of the nodes and pairs that metrics of larger graphs are measured on.
-        scaling, feature_length: Of features, for encoders that use them; as in ``LinkPrediction``.
+        options: See ``Task``; of features, for encoders that use them.
     """
 
     name: ClassVar[str] = "embed"
@@ -161,8 +162,6 @@ class Embedding(Task):
     temperature: float = 0.125
     candidates: int = 512
     sample_seed: int = 1234
-    scaling: Scaling = "raw"
-    feature_length: float = 1.0
 
     def bind(self, data: Any) -> "EmbeddingProblem":
         """The task on a graph."""

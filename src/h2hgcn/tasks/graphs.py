@@ -18,11 +18,12 @@ from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.graph.large import GraphRows, block_diagonal
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.spaces import check_space, mean_points
-from h2hgcn.tasks.base import ClassProblem, Model, Scaling, Task
+from h2hgcn.tasks.base import ClassProblem, ClassTask
 from h2hgcn.tasks.baselines import Baselines, run_baselines
-from h2hgcn.tasks.checks import as_floats, check_edges, check_features, edge_weight_of
-from h2hgcn.tasks.heads import ClassHead, Classifier, Pooling
+from h2hgcn.tasks.checks import as_floats, check_edges, check_graph_features, edge_weight_of
+from h2hgcn.tasks.heads import ClassHead, Pooling
 from h2hgcn.tasks.metrics import Classes, majority_metrics
+from h2hgcn.tasks.model import Model
 
 # Bytes of the graphs of a collection that are kept prepared.
 _ROOM = 1 << 31
@@ -50,7 +51,7 @@ class PreparedGraph(NamedTuple):
     @classmethod
     def of(cls, graph: Any, what: str) -> "PreparedGraph":
         """A graph, checked."""
-        check_features(graph, what)
+        check_graph_features(graph, what)
         check_edges(graph, what)
         adjacency = prepare_adjacency(graph.edge_index, edge_weight_of(graph), graph.num_nodes)
         return cls(as_floats(graph.x), GraphRows.of(adjacency))
@@ -95,31 +96,19 @@ class GraphBatches:
 
 
 @dataclass(frozen=True)
-class GraphClassification(Task):
+class GraphClassification(ClassTask):
     """Distances to learned centroids, averaged over each graph's nodes, into a softmax classifier (Dai et al. 2021,
     section 4.4).
 
     Args:
         fold, num_folds: Which fold is the test part, of how many.
-        protocol, split_seed: How folds are drawn, see ``split_graphs``: ``"clean"`` or ``"fair-comparison"``; a
+        protocol: How folds are drawn, see ``split_graphs``: ``"clean"`` or ``"fair-comparison"``; a
             collection that comes with its own ``train``, ``val`` and ``test`` keeps them.
         batch_size: Graphs a batch.
-        num_centroids: Learned points whose distances the classifier sees.
-        classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
-            hyperbolic encoders and linear for Euclidean ones. An encoder that pools graphs itself has the linear one.
         pooling: Of what the nodes of a graph give: their ``"mean"``, as in the paper, or their ``"sum"``, which also
             says how many they are. An encoder that pools graphs itself does as it does.
-        head_dropout: Before the classifier.
-        head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardized over
-            a batch, by batch normalization.
         selection: The metric that selects.
-        scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
-            ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
-        feature_length: Of standardized features.
-        calibrate: Whether probabilities are calibrated on the validation graphs once training is over (see
-            ``ClassCalibration``).
-        final: Whether to train on all graphs, with nothing held out, and to take the last epoch; ``h2hgcn finalize``
-            and ``Run.finalize`` set it.
+        options: See ``ClassTask``, ``SplitTask`` and ``Task``.
     """
 
     name: ClassVar[str] = "gc"
@@ -132,18 +121,9 @@ class GraphClassification(Task):
     fold: int = 0
     num_folds: int = 10
     protocol: Literal["clean", "fair-comparison"] = "clean"
-    split_seed: int = 1234
     batch_size: int = 32
-    num_centroids: int = 100
     selection: Literal["accuracy", "macro_f1"] = "accuracy"
-    scaling: Scaling = "raw"
-    feature_length: float = 1.0
-    head_dropout: float = 0.0
-    head_norm: bool = False
     pooling: Pooling = "mean"
-    classifier: Classifier | None = None
-    calibrate: bool = True
-    final: bool = False
 
     def bind(self, data: Any) -> "GraphProblem":
         """The task on a collection, its graphs split."""
