@@ -175,3 +175,7 @@ class EuclideanCentroids(nn.Module):
     def forward(self, points: Tensor, batch: Tensor | None = None, num_graphs: int | None = None) -> Tensor:
         distances = torch.cdist(points, self.centroids)
         return distances if batch is None else global_mean_pool(distances, batch, num_graphs)
+
+    def extra_repr(self) -> str:
+        num_centroids, dim = self.centroids.shape
+        return f"{dim}, num_centroids={num_centroids}"

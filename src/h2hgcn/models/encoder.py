@@ -233,16 +233,15 @@ class PoolingEncoder(Encoder):
         in_features: Number of features of a node.
         dim: Width of the layers and of the vector of a graph.
         dropout: Dropout of the hidden layers.
-        sizes: Other arguments that have to be at least 1.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("gc",)
     pools: ClassVar[bool] = True
     space: Space = "euclidean"
 
-    def __init__(self, in_features: int, dim: int, dropout: float, **sizes: int) -> None:
+    def __init__(self, in_features: int, dim: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        check_sizes(in_features=in_features, dim=dim, **sizes)
+        check_sizes(in_features=in_features, dim=dim)
         check_shares(dropout=dropout)
         self.in_features, self.dim = in_features, dim
         self.dropout = nn.Dropout(dropout)

@@ -213,6 +213,7 @@ class SGC(ConvolutionStack):
     """Simplified graph convolution (Wu et al. 2019): one linear map of features averaged over ``num_layers`` hops.
 
     Args:
+        dim: Dimension of the space, and width of the one layer.
         num_layers: Number of hops, ``K`` in the paper.
         neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``GCNLayer``.
         options: See ``GraphEncoder``; there is no dropout between the hops.

@@ -88,6 +88,10 @@ class BoostedLinear(nn.Module):
         product = feature_product(x, self.weight[:, 1:]) * stretch + self.bias
         return self._rescaled(product + torch.cosh(radius).unsqueeze(1) * self.weight[:, 0])
 
+    def extra_repr(self) -> str:
+        out_dim, in_dim = (size - 1 for size in self.weight.shape)
+        return f"{in_dim}, {out_dim}, min_time={self.min_time:g}"
+
     def _rescaled(self, product: Tensor) -> Tensor:
         logit, direction = product[:, :1], product[:, 1:]
         largest = math.log(math.cosh(layer_radius(product.dtype)) - self.min_time)

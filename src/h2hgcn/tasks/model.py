@@ -94,6 +94,9 @@ class FeatureScaling(nn.Module):
         values = coo.values() * _inverse(sums)[rows]
         return torch.sparse_coo_tensor(coo.indices(), values, coo.shape, is_coalesced=True, check_invariants=False)
 
+    def extra_repr(self) -> str:
+        return f"{len(self.mean)}, scaling={self.scaling!r}"
+
     def needs_dense(self) -> bool:
         """Whether features are standardized, after which few of them are 0."""
         if self.scaling == "auto":
