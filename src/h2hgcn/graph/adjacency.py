@@ -167,9 +167,7 @@ class Adjacency:
     def places(self) -> Tensor:
         """The row of each node of a reordered graph."""
         assert self._nodes is not None
-        places = torch.empty_like(self._nodes)
-        places[self._nodes] = torch.arange(len(places))
-        return places
+        return inverse_order(self._nodes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={len(self.col)} with self-loops)"
@@ -273,6 +271,11 @@ class Adjacency:
     def _of_rows(self, numbers: Tensor) -> Tensor:
         """For every entry, the number of its row."""
         return torch.repeat_interleave(numbers, self.crow.diff(), output_size=len(self.col))
+
+
+def inverse_order(order: Tensor) -> Tensor:
+    """The place of each number in an order of all numbers."""
+    return torch.empty_like(order).index_copy_(0, order, torch.arange(len(order), device=order.device))
 
 
 def _is_plain(x: Tensor) -> bool:

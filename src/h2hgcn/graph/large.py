@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from h2hgcn.graph.adjacency import Adjacency
+from h2hgcn.graph.adjacency import Adjacency, inverse_order
 from h2hgcn.jit import compiled
-from h2hgcn.kernels import run_on_rows
+from h2hgcn.kernels.csr import sorted_entries
 
 # Nodes from which on points are in no cache, so that it matters where they lie.
 SCATTERED = 1 << 18
@@ -22,15 +22,9 @@ def reordered(adjacency: Adjacency, like: Adjacency | None = None) -> Adjacency:
     """
     nodes = _close_order(adjacency) if like is None else like.nodes
     assert nodes is not None
-    moved = Adjacency(
-        torch.cat([adjacency.crow[:1], adjacency.crow.diff()[nodes].cumsum(0)]).int(),
-        torch.empty_like(adjacency.col), torch.empty_like(adjacency.weights), nodes=nodes,
-    )  # fmt: skip
-    old, new = ((graph.crow, graph.col, graph.weights) for graph in (adjacency, moved))
-    parts = (*old, nodes, moved.places, *new)
-    width = 1 + len(moved.col) // max(len(nodes), 1) * 8
-    run_on_rows(_move_rows, (len(nodes), width), *(part.numpy() for part in parts))
-    return moved
+    places = inverse_order(nodes)
+    entries = sorted_entries(places[adjacency.receivers], places[adjacency.col], adjacency.weights, adjacency.num_nodes)
+    return Adjacency(*entries, nodes=nodes)
 
 
 def _close_order(adjacency: Adjacency) -> Tensor:
@@ -69,20 +63,6 @@ def _walk(crow: Any, col: Any, other_crow: Any, other_col: Any, degrees: Any, st
             if count > first + 1:
                 new = order[first:count].copy()
                 order[first:count] = new[np.argsort(degrees[new], kind="mergesort")]
-
-
-@compiled
-def _move_rows(
-    first: int, last: int, old_crow: Any, old_col: Any, old_weights: Any, nodes: Any, places: Any,
-    crow: Any, col: Any, weights: Any,
-) -> None:  # fmt: skip
-    for row in range(first, last):
-        start, end = old_crow[nodes[row]], old_crow[nodes[row] + 1]
-        moved = places[old_col[start:end]]
-        order = np.argsort(moved)
-        for k in range(end - start):
-            col[crow[row] + k] = moved[order[k]]
-            weights[crow[row] + k] = old_weights[start + order[k]]
 
 
 class GraphRows(NamedTuple):

@@ -79,7 +79,7 @@ def differentiable(
     reference: Callable[..., Tensor],
     *inputs: Tensor,
 ) -> Tensor:
-    """The first of the tensors of ``run(*inputs)``, with ``gradients(grad, needed, *inputs, *others)``, of which
+    """The first of the tensors of ``run(*inputs)``, with ``gradients(grad, needed, *inputs, *tensors)``, of which
     ``needed`` says which inputs need one. ``reference`` gives the same result by operations that PyTorch can
     differentiate twice.
     """
@@ -92,10 +92,10 @@ def differentiable(
 class _Kernel(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, run: Any, gradients: Any, reference: Any, *inputs: Tensor) -> Tensor:
-        result, *others = run(*inputs)
+        tensors = run(*inputs)
         ctx.gradients, ctx.reference, ctx.num_inputs = gradients, reference, len(inputs)
-        ctx.save_for_backward(*inputs, *others)
-        return result
+        ctx.save_for_backward(*inputs, *tensors)
+        return tensors[0]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

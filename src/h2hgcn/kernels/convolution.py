@@ -55,7 +55,7 @@ def convolve(
 
 
 def _convolved(points: Tensor, weight: Tensor, matrix: SparseMatrix, slope: float) -> tuple[Tensor, ...]:
-    """The points, twice; sums of neighbors before and after the rotation, which commutes with sums; and ``rows``."""
+    """The points; sums of neighbors before and after the rotation, which commutes with sums; and ``rows``."""
     sums = csr_product(matrix, points)
     rows = points.new_empty(_KEPT, len(sums))
     again = _long_sums(sums, points, matrix)
@@ -68,7 +68,7 @@ def _convolved(points: Tensor, weight: Tensor, matrix: SparseMatrix, slope: floa
     out = points.new_empty(len(sums), weight.shape[0] + 1)
     arrays = (sums, rotated, out, rows)
     run_on_rows(_activate, out.shape, *(x.detach().numpy() for x in arrays), slope, again is not None)
-    return out, out, sums, rotated, rows
+    return out, sums, rotated, rows
 
 
 def _convolution_gradients(
@@ -226,13 +226,13 @@ def exp_origin(tangent: Tensor, max_norm: float | None = None, rectified: bool =
 
 
 def _mapped(tangent: Tensor, cap: float, rectified: bool) -> tuple[Tensor, ...]:
-    """The points, twice; of each row the norm ``r`` and the factor ``f`` of its space, in float64."""
+    """The points; of each row the norm ``r`` and the factor ``f`` of its space, in float64."""
     out = tangent.new_empty(tangent.shape[0], tangent.shape[1] + 1)
     scales = torch.empty(2, tangent.shape[0], dtype=torch.float64)
     arrays = tangent.detach().contiguous().numpy(), out.numpy(), scales.numpy()
     lowest = 0.0 if rectified else -math.inf
     run_on_rows(_exp, tangent.shape, *arrays, lowest, cap, math.sinh(cap), math.cosh(cap))
-    return out, out, scales
+    return out, scales
 
 
 def _exp_gradients(

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from h2hgcn.datasets.shape import transitive_closure
 from h2hgcn.errors import DataError, NonFiniteError
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
+from h2hgcn.graph.adjacency import inverse_order
 from h2hgcn.kernels.distances import pairwise_distance
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space
 from h2hgcn.models.shallow import ShallowHyperbolic
@@ -455,7 +456,7 @@ def _nearby_order(coordinates: Tensor, sample: Sample) -> Tensor:
 
 def _reordered(links: LinkPairs, sample: Sample, order: Tensor) -> tuple[LinkPairs, Sample]:
     """The same links and sample, with nodes numbered by their places in ``order``."""
-    place = torch.empty_like(order).index_copy_(0, order, torch.arange(len(order), device=order.device))
+    place = inverse_order(order)
     ends = place[links.ends]
     ends = ends[:, ends[0].argsort(stable=True)]
     starts = F.pad((links.starts[1:] - links.starts[:-1])[order].cumsum(0), (1, 0))
