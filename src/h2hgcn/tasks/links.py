@@ -299,7 +299,6 @@ class LinkProblem(OneGraphProblem):
     def _set_train_pairs(self, pairs: Pairs) -> None:
         self.train_pairs = pairs
         self.absent = AbsentPairs(self.split.space, pairs)
-        self._in_cache_order: Pairs | None = None
 
     def reorder(self) -> NDArray[np.int64]:
         places = super().reorder()
@@ -314,11 +313,8 @@ class LinkProblem(OneGraphProblem):
             yield from self.sampled(messages, len(pairs), random, partial(self._sample, self.sampling, messages, pairs))
             return
         negatives = self.absent.draw(self.task.negatives * len(pairs), random)
-        if not self.num_messages and self._in_cache_order is not None:  # the same in all epochs
-            pairs = self._in_cache_order
-        else:
-            pairs = self._in_cache_order = cache_order(pairs, self.num_nodes)
-        both = torch.from_numpy(np.concatenate([pairs, cache_order(negatives, self.num_nodes)]))
+        kinds = [cache_order(kind, self.num_nodes) for kind in (pairs, negatives)]
+        both = torch.from_numpy(np.concatenate(kinds))
         yield LinkBatch(messages, both, (torch.arange(len(both)) < len(pairs)).float()).to(self.device)
 
     def _divided(self, random: np.random.RandomState) -> tuple[Adjacency, Pairs]:
