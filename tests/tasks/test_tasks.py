@@ -134,10 +134,10 @@ def test_a_batch_of_one_graph_can_be_standardised():
     problem.split = replace(problem.split, train=problem.split.train[:1])
     model = problem.build(H2HGCN(5, 4))
     (batch,) = problem.batches(np.random.RandomState(0))
-    before = model.head.norm.running_mean.clone()
+    before = model.head.norm.module.running_mean.clone()
     problem.loss(model.train(), batch).backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
-    assert torch.equal(model.head.norm.running_mean, before)
+    assert torch.equal(model.head.norm.module.running_mean, before)
 
 
 class Pool(nn.Module):

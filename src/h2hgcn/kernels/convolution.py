@@ -27,7 +27,6 @@ from h2hgcn.geometry.numerics import (
     SUM_TOLERANCE,
     full_precision,
     max_radius,
-    squared_norm,
     wide,
 )
 from h2hgcn.jit import compiled, inlined
@@ -62,7 +61,7 @@ def _convolved(points: Tensor, weight: Tensor, matrix: SparseMatrix, slope: floa
     if again is not None:
         long, exact = again
         rows[_NORM] = 0
-        rows[_NORM, long] = lorentz_norm(exact).squeeze(1).to(rows.dtype)
+        rows[_NORM, long] = lorentz.norm_of_sum(exact).squeeze(1).to(rows.dtype)
         sums[long] = exact.to(sums.dtype)
     rotated = sums[:, 1:] @ weight.mT
     out = points.new_empty(len(sums), weight.shape[0] + 1)
@@ -102,15 +101,6 @@ def neighborhood_sums(points: Tensor, matrix: SparseMatrix) -> Tensor:
     # other values in some rows, with the gradient of the sums
     (rows, exact), sums = again, wide(sums)
     return sums + torch.zeros_like(sums).index_copy(0, rows, exact - sums.detach()[rows])
-
-
-def lorentz_norm(sums: Tensor) -> Tensor:
-    """``Q = sqrt(T² - |S|²)`` of sums whose weights add up to 1; the last axis is kept.
-
-    It is at least 1, since every pair of neighbors contributes at least the product of its weights; see
-    ``MIDPOINT_FLOOR``.
-    """
-    return (sums[..., :1].square() - squared_norm(sums[..., 1:])).clamp_min(MIDPOINT_FLOOR).sqrt()
 
 
 @torch.no_grad()

@@ -41,7 +41,7 @@ def midpoint(points: Tensor, matrix: SparseMatrix) -> Tensor:
     weighted sum of points, brought back to the hyperboloid, ``(T, S) / sqrt(T² - |S|²)``.
     """
     sums = kernels.neighborhood_sums(points, matrix)
-    return (sums / kernels.lorentz_norm(sums)).to(points.dtype)
+    return (sums / lorentz.norm_of_sum(sums)).to(points.dtype)
 
 
 @dataclass(frozen=True)
