@@ -25,7 +25,7 @@ from h2hgcn.tasks.baselines import Baselines
 from h2hgcn.tasks.checks import check_edges
 from h2hgcn.tasks.metrics import Metrics
 from h2hgcn.tasks.model import Model, encoded
-from h2hgcn.tasks.neighborhoods import arcs_of, undirected_graph
+from h2hgcn.tasks.neighborhoods import link_matrix
 
 # Up to so many nodes a step compares each link with all nodes, and metrics are over all of them.
 ALL_PAIRS = 5_000
@@ -41,11 +41,10 @@ _DISTANCE_BLOCK, _BLOCK_ELEMENTS = 1 << 20, 1 << 16
 _FAR = 1e300
 
 
-def link_matrix(edge_index: Any, num_nodes: int, directed: bool) -> sp.csr_array:
-    """The links of a graph as a matrix of ones without self-loops; both ways unless ``directed``."""
+def links_without_loops(edge_index: Any, num_nodes: int, directed: bool = False) -> sp.csr_array:
+    """``link_matrix`` of the edges of two nodes."""
     edges = np.asarray(edge_index).T
-    edges = edges[edges[:, 0] != edges[:, 1]]
-    return (arcs_of if directed else undirected_graph)(edges, num_nodes)
+    return link_matrix(edges[edges[:, 0] != edges[:, 1]], num_nodes, directed)
 
 
 def rank_metrics(
@@ -214,15 +213,14 @@ class EmbeddingProblem(OneGraphProblem):
         if task.closure:
             names = getattr(data, "node_ids", None)
             learned = transitive_closure(given, num_nodes, None if names is None else list(names))
-        self.links = link_matrix(learned, num_nodes, directed=False)
+        self.links = links_without_loops(learned, num_nodes)
         if not self.links.nnz:
             raise DataError("the graph has no edge between two nodes; there is nothing to embed")
         self.ranked = {"": self.links}  # what is ranked, by the prefixes of metrics
         edges = self.links
         if task.closure:
-            edges, down = (
-                link_matrix(ends, num_nodes, directed) for ends, directed in ((given, False), (learned, True))
-            )
+            edges = links_without_loops(given, num_nodes)
+            down = links_without_loops(learned, num_nodes, directed=True)
             # a node has at most as many ancestors as the hierarchy is deep, but the root has all nodes as descendants
             up = down.T.tocsr()
             ancestors = min(down, up, key=lambda links: np.diff(links.indptr).max())
