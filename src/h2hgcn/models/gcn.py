@@ -234,7 +234,7 @@ class SGC(ConvolutionStack):
         **options: Any,
     ) -> None:
         super().__init__(in_features, dim, num_layers, **options)
-        self.stack = Stack([SGCLayer(self.stem.width, dim, num_layers, neighbor_weights, **self.factory)], None)
+        self.stack = Stack([SGCLayer(self.widths[0][0], dim, num_layers, neighbor_weights, **self.factory)], None)
 
     def encode(self, hidden: Any, adjacency: Adjacency) -> Tensor:
         points: Tensor = self.stack(hidden, adjacency)  # all hops are in one layer
