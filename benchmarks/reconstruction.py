@@ -26,7 +26,7 @@ from torch_geometric.data import Data
 from h2hgcn.datasets import load_graph
 from h2hgcn.datasets.shape import random_taxonomy, transitive_closure
 from h2hgcn.experiments import read_experiment
-from h2hgcn.tasks.embedding import link_matrix, rank_metrics
+from h2hgcn.tasks.embedding import links_without_loops, rank_metrics
 from h2hgcn.training import fit
 
 GENSIM = {"negative": 10, "burn_in": 10}
@@ -80,7 +80,7 @@ def gensims(data: Data, dim: int, seed: int) -> tuple[Tensor, Any, float]:
 
 def row(name: str, data: Data, dim: int, found: tuple[Tensor, Any, float]) -> dict[str, Any]:
     points, space, seconds = found
-    both, directed = (link_matrix(data.edge_index, data.num_nodes, directed=way) for way in (False, True))
+    both, directed = (links_without_loops(data.edge_index, data.num_nodes, directed=way) for way in (False, True))
     metrics = rank_metrics(points, space, both)
     ancestors = rank_metrics(points, space, directed)
     gensims_own = rank_metrics(points, space, directed, count_self=True)

@@ -17,11 +17,9 @@ from report import interleaved_medians, parser, publish
 from torch import Tensor
 
 from h2hgcn.datasets.synthetic import load_synthetic
-from h2hgcn.graph.features import SparseFeatures, prepare_features
-from h2hgcn.kernels.csr import SparseMatrix, csr_matmul
+from h2hgcn.kernels.csr import SparseFeatures, SparseMatrix, csr_matmul, prepare_features
 from h2hgcn.layers import prepare_adjacency
-from h2hgcn.tasks import graphs as collections
-from h2hgcn.tasks.graphs import GraphBatches, batch_of, minimal_graph
+from h2hgcn.tasks.graphs import GraphBatches, PreparedGraph, batch_of
 
 # A batch of the synthetic collection has graphs of about this size; their density is 0.38 on average.
 GRAPHS, GRAPH_SIZE = 30, 350
@@ -79,11 +77,10 @@ def batch_rows(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
     rows = []
     with TemporaryDirectory() as folder:
         graphs = load_synthetic(Path(folder), max(sizes))
-        collections._PREPARED_WHOLE = 0  # as of a large collection
         batches = GraphBatches(graphs, torch.zeros(len(graphs), dtype=torch.long))
 
         def made(chosen: list[int]) -> SparseMatrix:
-            batch = batch_of([minimal_graph(graphs[number], f"graph {number}") for number in chosen])
+            batch = batch_of([PreparedGraph.of(graphs[number], f"graph {number}") for number in chosen])
             return batch.adjacency.matrix("symmetric", torch.float32)
 
         def kept(chosen: list[int]) -> SparseMatrix:

@@ -45,7 +45,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from h2hgcn.datasets import DataError, load_dataset
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import LinkPrediction, NodeClassification
-from h2hgcn.tasks.base import Model, compact
+from h2hgcn.tasks.model import Model, compact
 from h2hgcn.training.loop import TrainingState, train
 from h2hgcn.training.optimizers import StiefelOptimizer, build_optimizer
 from h2hgcn.training.settings import TrainingSettings, torch_seeded

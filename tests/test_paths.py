@@ -47,7 +47,7 @@ def test_a_training_step_of_links():
 
     step()  # adjacencies and features are prepared, loops are compiled
     crossed = files_crossed(step)
-    assert len(crossed) <= 17, " ".join(sorted(crossed))
+    assert len(crossed) <= 15, " ".join(sorted(crossed))
 
 
 def test_a_csv_file_becomes_a_graph(tmp_path):

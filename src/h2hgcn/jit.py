@@ -1,17 +1,11 @@
-"""Numba: compiled loops over rows on PyTorch's number of threads, and random numbers for them."""
+"""Numba: compiled loops, and random numbers for them."""
 
-import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, update_wrapper
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-
-# Below this many numbers a thread costs more than it saves.
-_GRAIN = 1 << 16
 
 # Sums may be taken in any order, as every BLAS does; NaN and infinity keep their meaning.
 _FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
@@ -84,31 +78,6 @@ def _numba() -> Any:
 
     event.register("numba:compile", Listener())
     return numba
-
-
-def run_on_rows(loop: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> None:
-    """Calls ``loop(first, last, *arguments)`` for all rows of an array of this shape."""
-    import torch  # here, so that NumPy's users do not wait for it
-
-    rows, width = shape
-    threads = min(torch.get_num_threads(), max(rows * width // _GRAIN, 1), max(rows, 1))
-    if threads == 1:
-        loop(0, rows, *arguments)
-        return
-    bounds = [rows * i // threads for i in range(threads + 1)]
-    parts = [_threads().submit(loop, first, last, *arguments) for first, last in pairwise(bounds[1:])]
-    loop(0, bounds[1], *arguments)
-    for part in parts:
-        part.result()
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="h2hgcn")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_threads.cache_clear)  # threads do not come along
 
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)

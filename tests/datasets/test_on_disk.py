@@ -14,8 +14,8 @@ from h2hgcn.datasets import table_files as reader
 from h2hgcn.datasets import tables as batches
 from h2hgcn.datasets.on_disk import fingerprint, load_saved_graph, save_graph
 from h2hgcn.tasks import LinkPrediction
-from h2hgcn.tasks import base as scaling
-from h2hgcn.tasks.base import FeatureScaling, ScaledFeatures
+from h2hgcn.tasks import model as scaling
+from h2hgcn.tasks.model import FeatureScaling, ScaledFeatures
 from h2hgcn.training import TrainingSettings, fit, load_run
 
 

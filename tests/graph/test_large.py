@@ -5,15 +5,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import generator, random_graph, seeds
+from samples import random_graph, seeds
 from torch_geometric.data import Batch, Data
-from torch_geometric.utils import erdos_renyi_graph, to_undirected
+from torch_geometric.utils import erdos_renyi_graph
 
-from h2hgcn.geometry import lorentz
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.large import BlockDiagonal, joined_patterns, pattern_of, reordered
+from h2hgcn.graph.large import GraphRows, block_diagonal, reordered
 from h2hgcn.graph.sampling import sample_adjacency
-from h2hgcn.layers import H2HConv, prepare_adjacency
+from h2hgcn.layers import prepare_adjacency
 from h2hgcn.models import H2HGCN
 
 
@@ -100,127 +99,62 @@ def test_a_hub_takes_no_time_of_its_own() -> None:
 PARTS = [attrgetter(name) for name in ("crow", "col", "weights", "transpose.crow", "transpose.col", "transpose.order")]
 
 
-def undirected(sizes, seed):
+def some_graphs(sizes, seed, weighted=True):
+    """Graphs, some of them without nodes, without edges, or with nodes that have none."""
     graphs = []
     for number, (nodes, edges) in enumerate(sizes):
-        index, _ = random_graph(nodes, edges, seed + number)
-        graphs.append(Data(edge_index=to_undirected(index, num_nodes=nodes), x=torch.zeros(nodes, 1)))
+        index, weight = random_graph(max(nodes, 1), edges if nodes else 0, seed + number)
+        graphs.append(Data(edge_index=index, edge_weight=weight if weighted else None, x=torch.zeros(nodes, 1)))
     return graphs
 
 
 def both(graphs):
-    """Side by side by their patterns, and as they are prepared otherwise."""
-    patterns = [pattern_of(prepare_adjacency(graph.edge_index, None, graph.num_nodes)) for graph in graphs]
-    adjacency, graph_of_node = joined_patterns(patterns)
+    """Prepared one by one and put side by side, and put side by side and prepared as one."""
+    rows = [GraphRows.of(prepare_adjacency(each.edge_index, each.edge_weight, each.num_nodes)) for each in graphs]
+    adjacency, graph_of_node = block_diagonal(rows)
     batch = Batch.from_data_list(graphs)
     assert torch.equal(graph_of_node, batch.batch)
-    return adjacency, prepare_adjacency(batch.edge_index, None, batch.num_nodes)
+    return adjacency, prepare_adjacency(batch.edge_index, batch.edge_weight, batch.num_nodes)
 
 
-@given(sizes=st.lists(st.tuples(st.integers(1, 7), st.integers(0, 20)), min_size=1, max_size=5), seed=seeds)
-def test_patterns_side_by_side_are_the_adjacency_of_all(sizes, seed):
-    taken, prepared = both(undirected(sizes, seed))
-    assert taken.undirected
+sizes = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 20)), min_size=1, max_size=6)
+
+
+@given(sizes=sizes, seed=seeds, weighted=st.booleans())
+def test_graphs_side_by_side_are_what_would_have_been_prepared(sizes, seed, weighted):
+    taken, prepared = both(some_graphs(sizes, seed, weighted))
     for part in PARTS:
-        assert torch.equal(part(taken), part(prepared)), part
         assert part(taken).dtype == part(prepared).dtype
-    assert taken.unweighted
+        assert torch.equal(part(taken), part(prepared)), part
+    assert taken.unweighted == prepared.unweighted
     for first, second in zip(taken.edges(), prepared.edges(), strict=True):
         assert torch.equal(first, second)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["symmetric", "uniform", "gcn", "mean"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_matrices_have_the_weights_of_the_prepared_ones(kind, dtype):
-    taken, prepared = both(undirected([(40, 300), (1, 0), (9, 12)], 3))
+def test_matrices_are_equal_to_the_last_bit(kind, dtype, weighted):
+    """Whether a batch was prepared as one or by graphs must not be seen in what is learnt."""
+    taken, prepared = both(some_graphs([(40, 300), (1, 0), (9, 12)], 3, weighted))
     for first, second in zip(taken.matrix(kind, dtype), prepared.matrix(kind, dtype), strict=True):
         assert first.dtype == second.dtype
-        torch.testing.assert_close(first, second, rtol=4 * torch.finfo(dtype).eps, atol=0)
+        assert torch.equal(first, second)
     assert taken.matrix(kind, dtype) is taken.matrix(kind, dtype)
 
 
-def test_layers_learn_the_same_from_both():
-    torch.manual_seed(0)
-    layer = H2HConv(3, 3, "leaky_relu").double()
-    grads = []
-    for adjacency in both(undirected([(30, 200), (12, 20)], 5)):
-        points = lorentz.exp_origin(torch.randn(42, 3, dtype=torch.float64, generator=generator(1))).requires_grad_()
-        layer.zero_grad()
-        layer(points, adjacency).square().sum().backward()
-        grads.append((points.grad, layer.linear.weight.grad))
-    for first, second in zip(*grads, strict=True):
-        torch.testing.assert_close(first, second)
+def test_only_some_graphs_have_weights():
+    weighted, plain = some_graphs([(5, 9)], 0) + some_graphs([(6, 1)], 1, weighted=False)
+    filled = plain.clone()
+    filled.edge_weight = torch.ones(plain.edge_index.shape[1])
+    rows = [
+        GraphRows.of(prepare_adjacency(each.edge_index, each.edge_weight, each.num_nodes)) for each in (weighted, plain)
+    ]
+    assert rows[1].weights is None
+    assert torch.equal(block_diagonal(rows)[0].weights, both([weighted, filled])[1].weights)
 
 
-def test_graphs_with_weights_or_directions_are_more_than_a_pattern():
-    one_way = torch.tensor([[0, 1], [1, 2]])
-    assert pattern_of(prepare_adjacency(one_way, None, 3)) is None
-    there_and_back = to_undirected(one_way)
-    assert pattern_of(prepare_adjacency(there_and_back, torch.full((4,), 2.0), 3)) is None
-    assert pattern_of(prepare_adjacency(there_and_back, torch.ones(4), 3)) is not None
-    twice = torch.cat([there_and_back, there_and_back], 1)  # a weight of 2
-    assert pattern_of(prepare_adjacency(twice, None, 3)) is None
-
-
-@pytest.mark.parametrize(("num_nodes", "num_bytes"), [(1 << 16, 2), ((1 << 16) + 1, 4)])
-def test_columns_have_as_few_bytes_as_they_need(num_nodes, num_bytes):
-    last = num_nodes - 1
-    pattern = pattern_of(prepare_adjacency(torch.tensor([[0, last], [last, 0]]), None, num_nodes))
-    assert pattern.col.itemsize == num_bytes
-    adjacency, _ = joined_patterns([pattern, pattern])
-    assert adjacency.col[:2].tolist() == [0, last]
-    assert adjacency.col[-2:].tolist() == [num_nodes, num_nodes + last]
-
-
-def some_graphs(sizes, seed):
-    """Weighted graphs, some of them without nodes, without edges, or with nodes that have none."""
-    graphs = []
-    for number, (nodes, edges) in enumerate(sizes):
-        index, weight = random_graph(max(nodes, 1), edges if nodes else 0, seed + number)
-        graphs.append(Data(edge_index=index, edge_weight=weight, x=torch.zeros(nodes, 1)))
-    return graphs
-
-
-def joined(graphs):
-    batch = Batch.from_data_list(graphs)
-    return prepare_adjacency(batch.edge_index, batch.edge_weight, batch.num_nodes), batch
-
-
-sizes = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 12)), min_size=1, max_size=6)
-
-
-@given(sizes=sizes, seed=seeds, data=st.data())
-def test_blocks_are_what_would_have_been_prepared(sizes, seed, data):
-    graphs = some_graphs(sizes, seed)
-    chosen = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=8))
-    whole, batch = joined(graphs)
-    taken, nodes, graph_of_node = BlockDiagonal(whole, batch.ptr).take(torch.tensor(chosen))
-    expected, expected_batch = joined([graphs[k] for k in chosen])
-    for part in PARTS:
-        assert part(taken).dtype == part(expected).dtype
-        assert torch.equal(part(taken), part(expected)), part
-    assert torch.equal(graph_of_node, expected_batch.batch)
-    assert nodes.tolist() == [node for k in chosen for node in range(int(batch.ptr[k]), int(batch.ptr[k + 1]))]
-
-
-def test_matrices_are_equal_to_the_last_bit():
-    """Whether a batch was prepared or taken must not be seen in what is learnt."""
-    graphs = some_graphs([(5, 9), (7, 20), (1, 0), (6, 3)], 0)
-    whole, batch = joined(graphs)
-    taken, *_ = BlockDiagonal(whole, batch.ptr).take(torch.tensor([3, 1]))
-    expected, _ = joined([graphs[3], graphs[1]])
-    for weights in ("symmetric", "uniform"):
-        for first, second in zip(
-            taken.matrix(weights, torch.float32), expected.matrix(weights, torch.float32), strict=True
-        ):
-            assert torch.equal(first, second)
-
-
-def test_random_order_of_many():
-    graphs = some_graphs([(k % 5, 3 * k % 11) for k in range(40)], 1)
-    whole, batch = joined(graphs)
-    order = torch.randperm(40, generator=generator(0))
-    taken, nodes, _ = BlockDiagonal(whole, batch.ptr).take(order)
-    assert sorted(nodes.tolist()) == list(range(batch.num_nodes))
-    assert taken.num_nodes == batch.num_nodes
-    assert len(taken.col) == len(whole.col)
+def test_repeated_edges_of_weight_one_are_weights():
+    edges = torch.tensor([[0, 0, 1], [1, 1, 2]])
+    assert GraphRows.of(prepare_adjacency(edges, None, 3)).weights is not None
+    assert GraphRows.of(prepare_adjacency(edges[:, 1:], None, 3)).weights is None

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from h2hgcn.graph.features import prepare_features
+from h2hgcn.kernels.csr import prepare_features
 from h2hgcn.layers.inputs import FeatureLinear, feature_dropout
 
 

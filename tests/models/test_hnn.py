@@ -45,10 +45,10 @@ def test_it_is_the_papers_network_in_the_ball(curvature, activation):
 
 def test_the_curvature_is_learnt_if_asked_for():
     fixed, learnt = HNN(6, 4, curvature=2.0), HNN(6, 4, learn_curvature=True)
-    assert not fixed.curvature.log.requires_grad
+    assert not fixed.log_curvature.requires_grad
     assert float(fixed.distance_scale) == pytest.approx(2**-0.5)
     (learnt(features())[:, 0].sum() * learnt.distance_scale).backward()
-    assert learnt.curvature.log.grad.abs() > 0
+    assert learnt.log_curvature.grad.abs() > 0
 
 
 def test_points_do_not_see_the_graph_and_are_capped():

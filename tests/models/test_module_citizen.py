@@ -15,7 +15,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from h2hgcn.geometry import lorentz, stiefel
 from h2hgcn.layers import FermiDiracDecoder, H2HConv, prepare_adjacency
+from h2hgcn.layers.decoders import EuclideanCentroids
 from h2hgcn.models import H2HGCN
+from h2hgcn.models.hgcn import HGCNConv
+from h2hgcn.models.hybonet import BoostedLinear
+from h2hgcn.tasks.model import FeatureScaling
 from h2hgcn.training import build_optimizer
 
 EDGE_INDEX = random_graph(30, 80)[0]
@@ -130,3 +134,16 @@ def test_two_processes_stay_in_step(tmp_path):
         if "convs" in name:
             assert stiefel.violation(weight) < 1e-6
             assert not torch.equal(weight, initial[name])
+
+
+@pytest.mark.parametrize(
+    ("module", "shown"),
+    [
+        (HGCNConv(3, 4), "(3, 4, neighbor_weights='uniform')"),
+        (BoostedLinear(3, 4), "(3, 4, min_time=1.1)"),
+        (EuclideanCentroids(3, 7), "(3, num_centroids=7)"),
+        (FeatureScaling("row", 5), "(5, scaling='row')"),
+    ],
+)
+def test_layers_show_their_sizes(module, shown):
+    assert repr(module) == type(module).__name__ + shown

@@ -16,7 +16,7 @@ from h2hgcn.layers import prepare_adjacency
 from h2hgcn.tasks import NodeClassification, baselines, link_baselines
 from h2hgcn.tasks.baselines import propagated_classes, run_baselines, truncated_svd
 from h2hgcn.tasks.metrics import link_metrics
-from h2hgcn.tasks.neighborhoods import shared_neighbors, undirected_graph
+from h2hgcn.tasks.neighborhoods import link_matrix, shared_neighbors
 
 NAMES = [
     "best single feature", "feature distance", "feature cosine", "degree product", "common neighbors", "Adamic-Adar",
@@ -89,14 +89,14 @@ def test_a_hub_takes_no_memory_for_each_pair(monkeypatch):
     monkeypatch.setattr(sp.csr_array, "__getitem__", lambda *_: pytest.fail("rows were copied"))
     star = torch.stack([torch.zeros(60_000, dtype=torch.long), torch.arange(1, 60_001)])
     split = split_edges(Data(edge_index=star, num_nodes=60_001), 0.05, 0.1)
-    graph = undirected_graph(split.train, 60_001)
+    graph = link_matrix(split.train, 60_001)
     assert not shared_neighbors(graph, np.ones((60_001, 1)), split.test).any()
     leaves = np.unique(split.train)[1:3]
     assert shared_neighbors(graph, np.ones((60_001, 1)), leaves[None]).tolist() == [[1]]
 
 
 def test_truncated_svd_against_a_dense_one():
-    graph = undirected_graph(small_split().train, 40)
+    graph = link_matrix(small_split().train, 40)
     values, vectors = truncated_svd(graph, 6)
     left, singular, right = np.linalg.svd(graph.toarray().astype(np.float64))
     np.testing.assert_allclose(abs(values), singular[:6], rtol=1e-6)

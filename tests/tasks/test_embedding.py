@@ -11,7 +11,7 @@ from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.models import H2HGCN, ShallowEuclidean, ShallowHyperbolic
 from h2hgcn.tasks import Embedding
 from h2hgcn.tasks import embedding as module
-from h2hgcn.tasks.embedding import LinkPairs, Sample, link_matrix, ranking_loss
+from h2hgcn.tasks.embedding import LinkPairs, Sample, links_without_loops, ranking_loss
 from h2hgcn.training import TrainingSettings, fit, load_run
 
 SETTINGS = TrainingSettings(epochs=60, patience=None, eval_every=20, lr=0.3, schedule="cosine", dtype="float64")
@@ -27,7 +27,7 @@ def taxonomy(num_nodes=80, directed=True):
 
 
 def link_pairs(edges, num_nodes):
-    links = link_matrix(edges, num_nodes, directed=False)
+    links = links_without_loops(edges, num_nodes, directed=False)
     ends = torch.from_numpy(np.stack(links.nonzero()).astype(np.int64))
     return LinkPairs(ends, torch.from_numpy(links.indptr.astype(np.int64)))
 

@@ -9,8 +9,7 @@ from torch_geometric.data import Data
 from h2hgcn.errors import DataError
 from h2hgcn.tasks import GraphClassification
 from h2hgcn.tasks import graphs as graph_batches
-from h2hgcn.tasks import graphs as pattern_store
-from h2hgcn.tasks.graphs import GraphBatches, batch_of, minimal_graph
+from h2hgcn.tasks.graphs import GraphBatches, PreparedGraph, batch_of
 
 
 def weighted(graphs):
@@ -30,20 +29,15 @@ def assert_same(first, second):
 
 
 @pytest.mark.parametrize("make", [list, weighted])
-@pytest.mark.parametrize("prepared_whole", [10, 1 << 27])
-@pytest.mark.parametrize("room", [0, 200, 1 << 31])
-def test_batches_are_the_same_whether_taken_or_made(make, prepared_whole, room, monkeypatch):
-    monkeypatch.setattr(graph_batches, "_PREPARED_WHOLE", prepared_whole)
-    monkeypatch.setattr(pattern_store, "_ROOM", room)
+@pytest.mark.parametrize("room", [0, 1000, 1 << 31])
+def test_batches_are_the_same_whether_kept_or_made(make, room, monkeypatch):
+    monkeypatch.setattr(graph_batches, "_ROOM", room)
     graphs = make(shapes())
     y = torch.arange(24) % 2
     batches = GraphBatches(graphs, y)
     for chosen in ([3, 1, 23, 3], [3, 0, 5], [1], [3, 1, 23, 3]):
         batch = batches.of(np.array(chosen))
-        assert_same(batch, batch_of([minimal_graph(graphs[k], "") for k in chosen], y[chosen]))
-        is_whole = prepared_whole > 10
-        has_weights = make is weighted and any(k % 2 == 0 for k in chosen)
-        assert batch.adjacency.undirected == (not is_whole and not has_weights)
+        assert_same(batch, batch_of([PreparedGraph.of(graphs[k], "") for k in chosen], y[chosen]))
 
 
 def test_a_large_collection_is_not_read_whole(monkeypatch):
@@ -54,14 +48,13 @@ def test_a_large_collection_is_not_read_whole(monkeypatch):
             Counted.read += 1
             return super().__getitem__(k)
 
-    monkeypatch.setattr(graph_batches, "_PREPARED_WHOLE", 10)
-    monkeypatch.setattr(graph_batches, "_LOOKED_AT", 5)
+    monkeypatch.setattr(graph_batches, "_ROOM", 10)
     GraphBatches(Counted(shapes()), torch.zeros(24, dtype=torch.long)).of(np.array([2, 7]))
-    assert Counted.read == 7
+    assert Counted.read == 3  # one fills the room
 
 
 def test_sparse_features_of_a_large_collection_stay_sparse(monkeypatch):
-    monkeypatch.setattr(graph_batches, "_PREPARED_WHOLE", 10)
+    monkeypatch.setattr(graph_batches, "_ROOM", 10)
     dense = list(shapes())
     sparse = [graph.clone() for graph in dense]
     for graph in sparse:

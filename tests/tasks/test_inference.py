@@ -6,8 +6,8 @@ from h2hgcn.errors import DataError
 from h2hgcn.layers.spaces import squared_distance
 from h2hgcn.models import H2HGCN
 from h2hgcn.tasks import GraphClassification, LinkPrediction, NodeClassification
-from h2hgcn.tasks.base import encode_nodes
 from h2hgcn.tasks.graphs import graph_probabilities
+from h2hgcn.tasks.model import encode_nodes
 
 
 def model_for(task, data, space=None):

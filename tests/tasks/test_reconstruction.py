@@ -7,7 +7,7 @@ import torch
 
 from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry import lorentz, poincare
-from h2hgcn.tasks.embedding import distortion_metrics, graph_distances, link_matrix, rank_metrics
+from h2hgcn.tasks.embedding import distortion_metrics, graph_distances, links_without_loops, rank_metrics
 
 
 def random_links(num_nodes, seed=0, share=0.1):
@@ -49,7 +49,7 @@ def test_ranks_by_their_definition(space, directed, monkeypatch):
         points = poincare.from_lorentz(points)
     if space == "euclidean":
         distances = torch.cdist(points, points)
-    links = link_matrix(edges, 40, directed)
+    links = links_without_loops(edges, 40, directed)
     expected = literal_metrics(distances.tolist(), edges, 40, directed)
     assert rank_metrics(points, space, links) == pytest.approx(expected)
 
@@ -62,7 +62,7 @@ def test_ranks_are_those_of_gensim(tmp_path):
     vectors = poincare_module.PoincareKeyedVectors(2, 0, dtype=np.float64)
     vectors.add_vectors([str(k) for k in range(30)], poincare.from_lorentz(points).numpy())
     theirs = poincare_module.ReconstructionEvaluation(str(file), vectors).evaluate()
-    links = link_matrix(edges, 30, directed=True)
+    links = links_without_loops(edges, 30, directed=True)
     ours = rank_metrics(points, "lorentz", links, count_self=True)
     assert ours == pytest.approx({"map": theirs["MAP"], "mean_rank": theirs["mean_rank"]})
     # which counts the node itself, at distance 0, before each of its neighbors
@@ -72,7 +72,7 @@ def test_ranks_are_those_of_gensim(tmp_path):
 def test_a_path_on_a_line_is_reconstructed():
     points = torch.arange(10.0)[:, None]
     edges = np.stack([np.arange(9), np.arange(1, 10)])
-    links = link_matrix(edges, 10, directed=False)
+    links = links_without_loops(edges, 10, directed=False)
     assert rank_metrics(points, "euclidean", links) == {"map": 1, "mean_rank": 1}
     distances = graph_distances(links, np.arange(10))
     found = distortion_metrics(7 * points, "euclidean", distances)  # a scale does not matter
@@ -80,7 +80,7 @@ def test_a_path_on_a_line_is_reconstructed():
 
 
 def test_points_at_one_place_gain_nothing():
-    links = link_matrix(random_links(40), 40, directed=False)
+    links = links_without_loops(random_links(40), 40, directed=False)
     found = rank_metrics(torch.zeros(40, 2), "euclidean", links)
     assert found["mean_rank"] > 10
     assert found["map"] < 0.5
@@ -88,7 +88,7 @@ def test_points_at_one_place_gain_nothing():
 
 
 def test_a_sample_of_nodes():
-    points, links = random_points(40), link_matrix(random_links(40), 40, directed=False)
+    points, links = random_points(40), links_without_loops(random_links(40), 40, directed=False)
     parts = [rank_metrics(points, "lorentz", links, np.array([node])) for node in range(40)]
     assert rank_metrics(points, "lorentz", links)["map"] == pytest.approx(np.mean([part["map"] for part in parts]))
 
@@ -96,14 +96,14 @@ def test_a_sample_of_nodes():
 def test_distances_in_a_graph_are_those_of_networkx():
     edges = random_links(30, share=0.04)
     graph = nx.Graph(map(tuple, edges.T.tolist()))
-    found = graph_distances(link_matrix(edges, 30, directed=False), np.arange(30))
+    found = graph_distances(links_without_loops(edges, 30, directed=False), np.arange(30))
     for source, row in zip(found.sources, found.hops, strict=True):
         known = nx.single_source_shortest_path_length(graph, int(source)) if source in graph else {source: 0}
         assert row.tolist() == [known.get(node, -1) for node in range(30)]
 
 
 def test_distortion_by_its_definition():
-    points, links = random_points(25), link_matrix(random_links(25, share=0.08), 25, directed=False)
+    points, links = random_points(25), links_without_loops(random_links(25, share=0.08), 25, directed=False)
     graph = graph_distances(links, np.arange(25))
     found = distortion_metrics(points, "lorentz", graph)
     distance = lorentz.pairwise_distance(points, points).numpy()
@@ -115,6 +115,6 @@ def test_distortion_by_its_definition():
 
 
 def test_points_that_are_not_finite():
-    links = link_matrix(random_links(10, share=0.5), 10, directed=False)
+    links = links_without_loops(random_links(10, share=0.5), 10, directed=False)
     with pytest.raises(NonFiniteError, match="NaN or infinity"):
         rank_metrics(torch.full((10, 2), math.nan), "euclidean", links)

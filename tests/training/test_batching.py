@@ -10,7 +10,7 @@ from h2hgcn.datasets.hyperbolic import generate_hyperbolic
 from h2hgcn.errors import DataError
 from h2hgcn.models import ENCODERS, H2HGCN
 from h2hgcn.tasks import LinkPrediction, NodeClassification
-from h2hgcn.tasks import base as encoding_module
+from h2hgcn.tasks import model as encoding_module
 from h2hgcn.tasks.base import Sampling
 from h2hgcn.training import TrainingSettings, batching, load_run
 

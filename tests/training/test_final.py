@@ -99,7 +99,7 @@ def test_feature_terms_are_fitted_again_on_all_labels():
 def test_statistics_of_batches_are_those_of_the_final_fit():
     run = small_fit("gc")
     final = run.finalize()
-    assert not torch.equal(final.model.head.norm.running_mean, run.model.head.norm.running_mean)
+    assert not torch.equal(final.model.head.norm.module.running_mean, run.model.head.norm.module.running_mean)
 
 
 def test_more_epochs_that_change_a_run_make_its_final_fit_outdated(tmp_path):

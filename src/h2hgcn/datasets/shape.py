@@ -15,7 +15,8 @@ from torch import Tensor
 
 from h2hgcn.datasets.arrays import edge_ends
 from h2hgcn.errors import DataError
-from h2hgcn.jit import compiled, run_on_rows
+from h2hgcn.jit import compiled
+from h2hgcn.kernels import run_on_rows
 
 
 class SimpleGraph(NamedTuple):

@@ -31,7 +31,8 @@ Parts = tuple[Indices, Indices, Indices]
 
 class _Split:
     def __repr__(self) -> str:
-        shown = (f"{k}={len(v) if isinstance(v, np.ndarray) else repr(v)}" for k, v in vars(self).items())
+        given = {k: v for k, v in vars(self).items() if v is not None}
+        shown = (f"{k}={len(v) if isinstance(v, np.ndarray) else repr(v)}" for k, v in given.items())
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

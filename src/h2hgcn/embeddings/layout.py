@@ -17,7 +17,8 @@ from h2hgcn.embeddings.coordinates import lorentz_tensor
 from h2hgcn.embeddings.disk import DiskProjection, Plane, different_links, project_to_disk
 from h2hgcn.embeddings.nearest import ExactSearch, check_edges, recommend_many, shared_fraction, vectors_of
 from h2hgcn.geometry import klein, lorentz, poincare
-from h2hgcn.jit import compiled, random_below, random_state, run_on_rows
+from h2hgcn.jit import compiled, random_below, random_state
+from h2hgcn.kernels import run_on_rows
 
 # Nearest neighbors grow with the square of the points: more than these are projected.
 MOST_POINTS = 100_000

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from h2hgcn.geometry.lorentz import project
-from h2hgcn.geometry.numerics import MIDPOINT_FLOOR, ball_gap, squared_norm, wide
+from h2hgcn.geometry.lorentz import norm_of_sum, project
+from h2hgcn.geometry.numerics import ball_gap, squared_norm, wide
 
 
 def from_lorentz(point: Tensor) -> Tensor:
@@ -42,8 +42,7 @@ def einstein_midpoint(points: Tensor, weights: Tensor | None = None) -> Tensor:
     shares = _normalized(points, weights)
     one_each = shares.dim() < points.dim()
     sums = (shares.unsqueeze(-2) @ lifted).squeeze(-2) if one_each else shares @ lifted
-    square = (sums[..., :1].square() - squared_norm(sums[..., 1:])).clamp_min(MIDPOINT_FLOOR)
-    midpoint = (sums / square.sqrt()).to(points.dtype)
+    midpoint = (sums / norm_of_sum(sums)).to(points.dtype)
     return project(midpoint) if on_hyperboloid else from_lorentz(midpoint)
 
 

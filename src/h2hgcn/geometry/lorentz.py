@@ -9,6 +9,7 @@ from torch import Tensor
 
 from h2hgcn.geometry.numerics import (
     INNER_PRODUCT_STEPS,
+    MIDPOINT_FLOOR,
     asinhc,
     full_precision,
     layer_radius,
@@ -167,6 +168,15 @@ def translated(tangent: Tensor, shift: Tensor) -> Tensor:
 def project(point: Tensor) -> Tensor:
     """The point of the hyperboloid with the same space coordinates: its time is ``sqrt(1 + |space|²)``."""
     return torch.cat([_time(point[..., 1:]), point[..., 1:]], dim=-1)
+
+
+def norm_of_sum(sums: Tensor) -> Tensor:
+    """``Q = sqrt(T² - |S|²)`` of sums whose weights add up to 1; the last axis is kept.
+
+    It is at least 1, since every pair of neighbors contributes at least the product of its weights; see
+    ``MIDPOINT_FLOOR``.
+    """
+    return (sums[..., :1].square() - squared_norm(sums[..., 1:])).clamp_min(MIDPOINT_FLOOR).sqrt()
 
 
 def violation(point: Tensor) -> Tensor:

@@ -124,20 +124,15 @@ class Adjacency:
     Args:
         crow, col: Row pointers and columns, int32.
         weights: Of the entries, in float64; None if all are 1.
-        transpose: Computed when it is needed, unless it is at hand.
-        undirected: Whether the pattern is known to be its own transpose.
         nodes: Of a reordered graph, the node that each row stands for, on the CPU.
     """
 
     def __init__(
-        self, crow: Tensor, col: Tensor, weights: Tensor | None = None, transpose: Transpose | None = None, *,
-        undirected: bool = False, nodes: Tensor | None = None,
-    ) -> None:  # fmt: skip
+        self, crow: Tensor, col: Tensor, weights: Tensor | None = None, *, nodes: Tensor | None = None
+    ) -> None:
         self.crow = crow
         self.col = col
-        self.undirected = undirected
         self._weights = weights
-        self._transpose = transpose
         self._nodes = nodes
         self._cache: dict[Any, Any] = {}
 
@@ -158,12 +153,10 @@ class Adjacency:
     def _default_weights(self) -> Tensor:
         return torch.ones(len(self.col), dtype=torch.float64, device=self.device)
 
-    @property
+    @cached_property
     def transpose(self) -> Transpose:
-        if self._transpose is None:
-            with torch.inference_mode(False), untransformed(self.col):
-                self._transpose = Transpose(*transpose_pattern(self.crow, self.col))
-        return self._transpose
+        with self._for_cache():
+            return Transpose(*transpose_pattern(self.crow, self.col))
 
     @property
     def nodes(self) -> Tensor | None:
@@ -174,9 +167,7 @@ class Adjacency:
     def places(self) -> Tensor:
         """The row of each node of a reordered graph."""
         assert self._nodes is not None
-        places = torch.empty_like(self._nodes)
-        places[self._nodes] = torch.arange(len(places))
-        return places
+        return inverse_order(self._nodes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={len(self.col)} with self-loops)"
@@ -205,7 +196,7 @@ class Adjacency:
         matrix: SparseMatrix | None = self._cache.get((kind, dtype))
         if matrix is None:
             with self._for_cache():
-                matrix = self._weighted(kind, dtype)
+                matrix = self.with_values(self.values(kind, dtype))
             if _is_plain(matrix.values):
                 self._cache[kind, dtype] = matrix
         return matrix
@@ -271,20 +262,6 @@ class Adjacency:
         edges: tuple[Tensor, Tensor] = self._cache["edges", self_loops]
         return edges
 
-    def _weighted(self, kind: Kind, dtype: torch.dtype) -> SparseMatrix:
-        if not self.undirected or self._weights is not None or kind not in ("symmetric", "uniform", "gcn"):
-            return self.with_values(self.values(kind, dtype))
-        # every weight is a number of its row times one of its column, and the transpose has the same pattern
-        degrees = self.crow.diff().to(dtype)
-        of_row = of_column = degrees.rsqrt()
-        if kind == "uniform":
-            of_row, of_column = 1 / degrees, torch.ones_like(degrees)
-        if kind == "symmetric":
-            of_row = 1 / row_sums(self.crow, scaled_columns(self.col, of_column, degrees.new_ones(len(self.col))))
-        values = scaled_columns(self.col, of_column, self._of_rows(of_row))
-        transposed = scaled_columns(self.col, of_row, self._of_rows(of_column))
-        return SparseMatrix(self.crow, self.col, values, self.crow, self.col, transposed)
-
     @contextmanager
     def _for_cache(self) -> Iterator[None]:
         """What is cached must serve training, too, and outlive a transform of ``torch.func``."""
@@ -294,6 +271,11 @@ class Adjacency:
     def _of_rows(self, numbers: Tensor) -> Tensor:
         """For every entry, the number of its row."""
         return torch.repeat_interleave(numbers, self.crow.diff(), output_size=len(self.col))
+
+
+def inverse_order(order: Tensor) -> Tensor:
+    """The place of each number in an order of all numbers."""
+    return torch.empty_like(order).index_copy_(0, order, torch.arange(len(order), device=order.device))
 
 
 def _is_plain(x: Tensor) -> bool:

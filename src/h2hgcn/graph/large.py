@@ -1,15 +1,16 @@
-"""Graphs that are large: nodes reordered for locality, compact patterns, and blocks of many graphs."""
+"""Graphs that are large: nodes reordered for locality, and many graphs as the blocks of one."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
-from h2hgcn.graph.adjacency import Adjacency, Transpose
-from h2hgcn.jit import compiled, run_on_rows
+from h2hgcn.graph.adjacency import Adjacency, inverse_order
+from h2hgcn.jit import compiled
+from h2hgcn.kernels.csr import sorted_entries
 
 # Nodes from which on points are in no cache, so that it matters where they lie.
 SCATTERED = 1 << 18
@@ -21,15 +22,9 @@ def reordered(adjacency: Adjacency, like: Adjacency | None = None) -> Adjacency:
     """
     nodes = _close_order(adjacency) if like is None else like.nodes
     assert nodes is not None
-    moved = Adjacency(
-        torch.cat([adjacency.crow[:1], adjacency.crow.diff()[nodes].cumsum(0)]).int(),
-        torch.empty_like(adjacency.col), torch.empty_like(adjacency.weights), nodes=nodes,
-    )  # fmt: skip
-    old, new = ((graph.crow, graph.col, graph.weights) for graph in (adjacency, moved))
-    parts = (*old, nodes, moved.places, *new)
-    width = 1 + len(moved.col) // max(len(nodes), 1) * 8
-    run_on_rows(_move_rows, (len(nodes), width), *(part.numpy() for part in parts))
-    return moved
+    places = inverse_order(nodes)
+    entries = sorted_entries(places[adjacency.receivers], places[adjacency.col], adjacency.weights, adjacency.num_nodes)
+    return Adjacency(*entries, nodes=nodes)
 
 
 def _close_order(adjacency: Adjacency) -> Tensor:
@@ -70,90 +65,31 @@ def _walk(crow: Any, col: Any, other_crow: Any, other_col: Any, degrees: Any, st
                 order[first:count] = new[np.argsort(degrees[new], kind="mergesort")]
 
 
-@compiled
-def _move_rows(
-    first: int, last: int, old_crow: Any, old_col: Any, old_weights: Any, nodes: Any, places: Any,
-    crow: Any, col: Any, weights: Any,
-) -> None:  # fmt: skip
-    for row in range(first, last):
-        start, end = old_crow[nodes[row]], old_crow[nodes[row] + 1]
-        moved = places[old_col[start:end]]
-        order = np.argsort(moved)
-        for k in range(end - start):
-            col[crow[row] + k] = moved[order[k]]
-            weights[crow[row] + k] = old_weights[start + order[k]]
+class GraphRows(NamedTuple):
+    """The rows of one graph, self-loops included: their lengths and columns, and weights unless all are 1."""
 
+    lengths: Tensor
+    col: Tensor
+    weights: Tensor | None
 
-class Pattern(NamedTuple):
-    """The row pointers and columns of one graph, self-loops included, the columns in as few bytes as they need."""
-
-    crow: NDArray[np.int32]
-    col: NDArray[np.integer[Any]]
+    @classmethod
+    def of(cls, graph: Adjacency) -> "GraphRows":
+        return cls(graph.crow.diff(), graph.col, None if graph.unweighted else graph.weights)
 
     @property
     def num_bytes(self) -> int:
-        return self.crow.nbytes + self.col.nbytes
+        return sum(part.nbytes for part in self if part is not None)
 
 
-def pattern_of(adjacency: Adjacency) -> Pattern | None:
-    """The pattern of a graph on the CPU that is undirected and has no weights; None of others."""
-    transpose = adjacency.transpose
-    undirected = adjacency.crow.equal(transpose.crow) and adjacency.col.equal(transpose.col)
-    if not undirected or not adjacency.unweighted:
-        return None
-    narrow = np.uint16 if adjacency.num_nodes <= 1 << 16 else np.int32
-    return Pattern(adjacency.crow.numpy(), adjacency.col.numpy().astype(narrow))
-
-
-def joined_patterns(patterns: Sequence[Pattern]) -> tuple[Adjacency, Tensor]:
+def block_diagonal(graphs: Sequence[GraphRows]) -> tuple[Adjacency, Tensor]:
     """Graphs side by side, and the graph of each node."""
-    sizes = np.array([len(pattern.crow) - 1 for pattern in patterns])
-    lengths = np.array([len(pattern.col) for pattern in patterns])
-    crow, col = np.zeros(sizes.sum() + 1, np.int32), np.empty(lengths.sum(), np.int32)
-    node = entry = 0
-    for pattern, size, length in zip(patterns, sizes, lengths, strict=True):
-        np.add(pattern.crow[1:], entry, out=crow[node + 1 : node + size + 1], casting="unsafe")
-        np.add(pattern.col, node, out=col[entry : entry + length], casting="unsafe")
-        node, entry = node + size, entry + length
-    graph_of_node = torch.arange(len(patterns)).repeat_interleave(torch.from_numpy(sizes))
-    return Adjacency(torch.from_numpy(crow), torch.from_numpy(col), undirected=True), graph_of_node
-
-
-class BlockDiagonal:
-    """Graphs side by side: the nodes of graph ``k`` are the rows ``bounds[k]`` to ``bounds[k + 1]``."""
-
-    def __init__(self, adjacency: Adjacency, bounds: Tensor) -> None:
-        self.adjacency = adjacency
-        self.bounds = bounds
-        self.lengths = adjacency.crow.diff()
-        self.transpose_lengths = adjacency.transpose.crow.diff()
-
-    def take(self, graphs: Tensor) -> tuple[Adjacency, Tensor, Tensor]:
-        """The adjacency of some graphs, in this order; the rows of their nodes; and the graph of each node."""
-        whole = self.adjacency
-        first, last = self.bounds[graphs], self.bounds[graphs + 1]
-        counts = last - first
-        nodes, shift = _ranges(first, counts)
-        # a block has as many entries as its transpose, so both begin at the same place
-        first_entry = whole.crow[first].long()
-        entry_counts = whole.crow[last].long() - first_entry
-        entries, entry_shift = _ranges(first_entry, entry_counts)
-        node_shift = shift.repeat_interleave(entry_counts).int()
-        transpose = Transpose(
-            _pointers(self.transpose_lengths[nodes]), whole.transpose.col[entries] + node_shift,
-            whole.transpose.order[entries] + entry_shift.repeat_interleave(entry_counts).int(),
-        )  # fmt: skip
-        adjacency = Adjacency(
-            _pointers(self.lengths[nodes]), whole.col[entries] + node_shift, whole.weights[entries], transpose
-        )
-        return adjacency, nodes, torch.arange(len(graphs)).repeat_interleave(counts)
-
-
-def _ranges(first: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """The numbers of all ranges, one after the other, and how far each range moves by that."""
-    shift = counts.cumsum(0) - counts - first
-    return torch.arange(int(counts.sum())) - shift.repeat_interleave(counts), shift
-
-
-def _pointers(lengths: Tensor) -> Tensor:
-    return torch.cat([lengths.new_zeros(1), lengths.cumsum(0, dtype=lengths.dtype)])
+    num_nodes = torch.tensor([len(graph.lengths) for graph in graphs])
+    num_entries = torch.tensor([len(graph.col) for graph in graphs])
+    crow = F.pad(torch.cat([graph.lengths for graph in graphs]).cumsum(0, dtype=torch.int32), (1, 0))
+    first_node = (num_nodes.cumsum(0) - num_nodes).int()
+    col = torch.cat([graph.col for graph in graphs]) + first_node.repeat_interleave(num_entries)
+    weights = None
+    if any(graph.weights is not None for graph in graphs):
+        ones = torch.ones(int(num_entries.max()), dtype=torch.float64)
+        weights = torch.cat([ones[: len(rows.col)] if rows.weights is None else rows.weights for rows in graphs])
+    return Adjacency(crow, col, weights), torch.arange(len(graphs)).repeat_interleave(num_nodes)

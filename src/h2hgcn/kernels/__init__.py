@@ -3,13 +3,20 @@
 Each has a readable reference in ``geometry`` or ``layers`` that gives the same to rounding; ``use_kernel`` chooses.
 """
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+
+# Below this many numbers a thread costs more than it saves.
+_GRAIN = 1 << 16
 
 # What the loops are compiled for.
 _DTYPES = (torch.float32, torch.float64)
@@ -43,13 +50,36 @@ def untransformed(*tensors: Tensor) -> AbstractContextManager[Any]:
     return torch._C._DisableFuncTorch()
 
 
+def run_on_rows(loop: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> None:
+    """Calls ``loop(first, last, *arguments)`` for all rows of an array of this shape."""
+    rows, width = shape
+    threads = min(torch.get_num_threads(), max(rows * width // _GRAIN, 1), max(rows, 1))
+    if threads == 1:
+        loop(0, rows, *arguments)
+        return
+    bounds = [rows * i // threads for i in range(threads + 1)]
+    parts = [_threads().submit(loop, first, last, *arguments) for first, last in pairwise(bounds[1:])]
+    loop(0, bounds[1], *arguments)
+    for part in parts:
+        part.result()
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="h2hgcn")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.cache_clear)  # threads do not come along
+
+
 def differentiable(
     run: Callable[..., tuple[Tensor, ...]],
     gradients: Callable[..., tuple[Tensor | None, ...]],
     reference: Callable[..., Tensor],
     *inputs: Tensor,
 ) -> Tensor:
-    """The first of the tensors of ``run(*inputs)``, with ``gradients(grad, needed, *inputs, *others)``, of which
+    """The first of the tensors of ``run(*inputs)``, with ``gradients(grad, needed, *inputs, *tensors)``, of which
     ``needed`` says which inputs need one. ``reference`` gives the same result by operations that PyTorch can
     differentiate twice.
     """
@@ -62,10 +92,10 @@ def differentiable(
 class _Kernel(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, run: Any, gradients: Any, reference: Any, *inputs: Tensor) -> Tensor:
-        result, *others = run(*inputs)
+        tensors = run(*inputs)
         ctx.gradients, ctx.reference, ctx.num_inputs = gradients, reference, len(inputs)
-        ctx.save_for_backward(*inputs, *others)
-        return result
+        ctx.save_for_backward(*inputs, *tensors)
+        return tensors[0]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

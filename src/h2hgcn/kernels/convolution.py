@@ -27,11 +27,10 @@ from h2hgcn.geometry.numerics import (
     SUM_TOLERANCE,
     full_precision,
     max_radius,
-    squared_norm,
     wide,
 )
-from h2hgcn.jit import compiled, inlined, run_on_rows
-from h2hgcn.kernels import differentiable, use_kernel
+from h2hgcn.jit import compiled, inlined
+from h2hgcn.kernels import differentiable, run_on_rows, use_kernel
 from h2hgcn.kernels.csr import SparseMatrix, csr_product, sparse_matmul
 
 # Rows of a block: square roots and divisions of so many rows are taken together, by vector instructions.
@@ -55,20 +54,20 @@ def convolve(
 
 
 def _convolved(points: Tensor, weight: Tensor, matrix: SparseMatrix, slope: float) -> tuple[Tensor, ...]:
-    """The points, twice; sums of neighbors before and after the rotation, which commutes with sums; and ``rows``."""
-    sums = csr_product(*matrix[:3], points)
+    """The points; sums of neighbors before and after the rotation, which commutes with sums; and ``rows``."""
+    sums = csr_product(matrix, points)
     rows = points.new_empty(_KEPT, len(sums))
     again = _long_sums(sums, points, matrix)
     if again is not None:
         long, exact = again
         rows[_NORM] = 0
-        rows[_NORM, long] = lorentz_norm(exact).squeeze(1).to(rows.dtype)
+        rows[_NORM, long] = lorentz.norm_of_sum(exact).squeeze(1).to(rows.dtype)
         sums[long] = exact.to(sums.dtype)
     rotated = sums[:, 1:] @ weight.mT
     out = points.new_empty(len(sums), weight.shape[0] + 1)
     arrays = (sums, rotated, out, rows)
     run_on_rows(_activate, out.shape, *(x.detach().numpy() for x in arrays), slope, again is not None)
-    return out, out, sums, rotated, rows
+    return out, sums, rotated, rows
 
 
 def _convolution_gradients(
@@ -84,7 +83,7 @@ def _convolution_gradients(
             grad_weight = grad_rotated.mT @ sums[:, 1:]
         if needed[0]:
             torch.mm(grad_rotated, weight, out=grad_sums[:, 1:])  # the first column is that of time
-            grad_points = csr_product(*matrix[3:], grad_sums)
+            grad_points = csr_product(matrix.transpose, grad_sums)
     return grad_points, grad_weight
 
 
@@ -102,15 +101,6 @@ def neighborhood_sums(points: Tensor, matrix: SparseMatrix) -> Tensor:
     # other values in some rows, with the gradient of the sums
     (rows, exact), sums = again, wide(sums)
     return sums + torch.zeros_like(sums).index_copy(0, rows, exact - sums.detach()[rows])
-
-
-def lorentz_norm(sums: Tensor) -> Tensor:
-    """``Q = sqrt(T² - |S|²)`` of sums whose weights add up to 1; the last axis is kept.
-
-    It is at least 1, since every pair of neighbors contributes at least the product of its weights; see
-    ``MIDPOINT_FLOOR``.
-    """
-    return (sums[..., :1].square() - squared_norm(sums[..., 1:])).clamp_min(MIDPOINT_FLOOR).sqrt()
 
 
 @torch.no_grad()
@@ -226,13 +216,13 @@ def exp_origin(tangent: Tensor, max_norm: float | None = None, rectified: bool =
 
 
 def _mapped(tangent: Tensor, cap: float, rectified: bool) -> tuple[Tensor, ...]:
-    """The points, twice; of each row the norm ``r`` and the factor ``f`` of its space, in float64."""
+    """The points; of each row the norm ``r`` and the factor ``f`` of its space, in float64."""
     out = tangent.new_empty(tangent.shape[0], tangent.shape[1] + 1)
     scales = torch.empty(2, tangent.shape[0], dtype=torch.float64)
     arrays = tangent.detach().contiguous().numpy(), out.numpy(), scales.numpy()
     lowest = 0.0 if rectified else -math.inf
     run_on_rows(_exp, tangent.shape, *arrays, lowest, cap, math.sinh(cap), math.cosh(cap))
-    return out, out, scales
+    return out, scales
 
 
 def _exp_gradients(

@@ -1,14 +1,17 @@
-"""Sparse matrices in CSR form: products, row sums, and edges as sorted entries."""
+"""Sparse matrices in CSR form: products, edges as sorted entries, and node features."""
+
+from __future__ import annotations
 
 import warnings
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 import torch
-from scipy.sparse import _sparsetools as sparsetools  # private: loops in C on plain arrays
 from torch import Tensor
-from torch_geometric.utils import coalesce
+from torch.nn import functional as F
+from torch_geometric.utils import coalesce, is_torch_sparse_tensor
 
 from h2hgcn.geometry.numerics import full_precision
 from h2hgcn.kernels import is_transformed, is_wrapped, use_kernel
@@ -24,7 +27,13 @@ class SparseMatrix(NamedTuple):
     transpose_col: Tensor
     transpose_values: Tensor
 
-    def to(self, dtype: torch.dtype) -> "SparseMatrix":
+    @property
+    def transpose(self) -> SparseMatrix:
+        return SparseMatrix(
+            self.transpose_crow, self.transpose_col, self.transpose_values, self.crow, self.col, self.values
+        )
+
+    def to(self, dtype: torch.dtype) -> SparseMatrix:
         return self._replace(values=self.values.to(dtype), transpose_values=self.transpose_values.to(dtype))
 
 
@@ -42,10 +51,8 @@ def transpose_pattern(crow: Tensor, col: Tensor, num_columns: int | None = None)
         rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
         return row_pointers(sorted_columns, num_columns), rows[order].int(), order.int()
     entries = np.arange(len(col), dtype=np.int32)
-    parts = np.empty(num_columns + 1, np.int32), np.empty_like(entries), np.empty_like(entries)
-    sparsetools.csr_tocsc(len(crow) - 1, num_columns, crow.numpy(), col.numpy(), entries, *parts)
-    transpose_crow, transpose_col, order = (torch.from_numpy(part) for part in parts)
-    return transpose_crow, transpose_col, order
+    by_column = sp.csr_array((entries, col.numpy(), crow.numpy()), (len(crow) - 1, num_columns)).tocsc()
+    return torch.from_numpy(by_column.indptr), torch.from_numpy(by_column.indices), torch.from_numpy(by_column.data)
 
 
 def row_sums(crow: Tensor, values: Tensor) -> Tensor:
@@ -76,10 +83,14 @@ _library.define("csr_matmul(Tensor crow, Tensor col, Tensor values, Tensor dense
 _HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines
 
 
-def csr_product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
-    """What ``csr_matmul`` does, where nobody traces: the way through PyTorch's dispatcher takes time."""
+def csr_product(matrix: SparseMatrix, dense: Tensor) -> Tensor:
+    """``matrix @ dense`` without gradients, where nobody traces: the way through PyTorch's dispatcher takes time."""
+    return _product(matrix.crow, matrix.col, matrix.values, dense)
+
+
+def _product(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor:
     if dense.dim() == 1:
-        return csr_product(crow, col, values, dense.unsqueeze(1)).squeeze(1)
+        return _product(crow, col, values, dense.unsqueeze(1)).squeeze(1)
     if _HAS_FBGEMM and dense.dtype == torch.float32 and dense.is_cpu and dense.numel():
         return torch._embedding_bag_forward_only(dense.contiguous(), col, crow, False, 0, False, values, True)[0]
     _hush_csr()
@@ -96,7 +107,7 @@ def _hush_csr() -> None:
         torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
 
 
-_library.impl("csr_matmul", csr_product, "CompositeExplicitAutograd")
+_library.impl("csr_matmul", _product, "CompositeExplicitAutograd")
 torch.library.register_fake(
     "h2hgcn::csr_matmul",
     lambda crow, col, values, dense: dense.new_empty((crow.shape[0] - 1, *dense.shape[1:])),
@@ -108,39 +119,36 @@ csr_matmul = torch.ops.h2hgcn.csr_matmul
 
 def sparse_matmul(matrix: SparseMatrix, dense: Tensor) -> Tensor:
     """``matrix @ dense`` for a vector or a matrix, with gradients to ``dense`` and the values."""
-    crow, col, values, *pattern, transpose_values = matrix
-    dense = dense.to(values.dtype)  # autocast may have lowered it
+    dense = dense.to(matrix.values.dtype)  # autocast may have lowered it
     if is_transformed():  # by gather and scatter, which torch.func knows: ten times slower
-        rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
-        terms = dense[col] * (values if dense.dim() == 1 else values.unsqueeze(1))
-        return terms.new_zeros(len(crow) - 1, *dense.shape[1:]).index_add(0, rows, terms)
-    product: Tensor = _SparseProduct.apply(  # type: ignore[no-untyped-call]
-        values, dense, crow, col, transpose_values, *pattern
-    )
+        rows = torch.repeat_interleave(matrix.crow.diff(), output_size=len(matrix.col))
+        terms = dense[matrix.col] * (matrix.values if dense.dim() == 1 else matrix.values.unsqueeze(1))
+        return terms.new_zeros(len(matrix.crow) - 1, *dense.shape[1:]).index_add(0, rows, terms)
+    product: Tensor = _SparseProduct.apply(dense, *matrix)  # type: ignore[no-untyped-call]
     return product
 
 
 class _SparseProduct(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, dense: Tensor, crow: Tensor, col: Tensor, *transpose: Tensor) -> Tensor:
-        ctx.save_for_backward(values, dense, crow, col, *transpose)
-        product: Tensor = csr_matmul(crow, col, values, dense)
+    def forward(ctx: Any, dense: Tensor, *parts: Tensor) -> Tensor:
+        ctx.save_for_backward(dense, *parts)
+        matrix = SparseMatrix(*parts)
+        product: Tensor = csr_matmul(matrix.crow, matrix.col, matrix.values, dense)
         return product
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        values, dense, crow, col, *transpose = ctx.saved_tensors
-        grad_values = grad_dense = None
-        if ctx.needs_input_grad[0]:
-            rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
-            products = grad[rows] * dense[col]
+        dense, *parts = ctx.saved_tensors
+        matrix = SparseMatrix(*parts)
+        needs_dense, _, _, needs_values, *_ = ctx.needs_input_grad
+        grad_dense = grad_values = None
+        if needs_dense:
+            grad_dense = sparse_matmul(matrix.transpose, grad)
+        if needs_values:
+            rows = torch.repeat_interleave(matrix.crow.diff(), output_size=len(matrix.col))
+            products = grad[rows] * dense[matrix.col]
             grad_values = products.sum(-1) if dense.dim() == 2 else products
-        if ctx.needs_input_grad[1]:
-            transpose_values, *pattern = transpose
-            grad_dense = _SparseProduct.apply(  # type: ignore[no-untyped-call]
-                transpose_values, grad, *pattern, values, crow, col
-            )
-        return grad_values, grad_dense, None, None, None, None, None
+        return grad_dense, None, None, grad_values, None, None, None
 
 
 # Row pointers are int32, which the products want.
@@ -161,20 +169,10 @@ def sorted_entries(rows: Tensor, columns: Tensor, weights: Tensor, size: int) ->
     count = len(row) + len(nodes)
     if count > _MOST:
         raise ValueError(f"the graph has {count:,} entries, self-loops included; there may be {_MOST:,}")
-    by_rows = bool((row[1:] >= row[:-1]).all())
-    row, column = (np.concatenate([part, nodes], dtype=np.int32, casting="unsafe") for part in (row, column))
+    index = tuple(np.concatenate([part, nodes], dtype=np.int32, casting="unsafe") for part in (row, column))
     weight = np.concatenate([weight, np.ones(len(nodes), weight.dtype)])
-    crow, col, sums = np.empty(size + 1, np.int32), np.empty_like(row), np.empty_like(weight)
-    if by_rows:
-        sparsetools.coo_tocsr(size, size, count, row, column, weight, crow, col, sums)
-        sparsetools.csr_sort_indices(size, crow, col, sums)
-    else:  # by columns first, so that those of a row then come in their order
-        by_columns = np.empty_like(crow), np.empty_like(row), np.empty_like(weight)
-        sparsetools.coo_tocsr(size, size, count, column, row, weight, *by_columns)
-        sparsetools.csr_tocsc(size, size, *by_columns, crow, col, sums)
-    if not sparsetools.csr_has_canonical_format(size, crow, col):
-        sparsetools.csr_sum_duplicates(size, size, crow, col, sums)
-    return torch.from_numpy(crow), torch.from_numpy(col[: crow[-1]]), torch.from_numpy(sums[: crow[-1]])
+    matrix = sp.coo_array((weight, index), (size, size)).tocsr()
+    return torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data)
 
 
 def _by_sorting(rows: Tensor, columns: Tensor, weights: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -187,3 +185,89 @@ def _by_sorting(rows: Tensor, columns: Tensor, weights: Tensor, size: int) -> tu
     index = torch.cat([index, nodes.expand(2, -1)], dim=1)
     index, weights = coalesce(index, torch.cat([weights, weights.new_ones(len(nodes))]), size)
     return row_pointers(index[0], size), index[1].int(), weights
+
+
+class SparseFeatures(NamedTuple):
+    """A sparse matrix ``(nodes, features)`` and its transpose."""
+
+    matrix: SparseMatrix
+    transpose_order: Tensor
+    shape: tuple[int, int]
+
+    def to(self, dtype: torch.dtype) -> SparseFeatures:
+        values = self.matrix.values
+        return self if values.dtype == dtype else self._with_values(values.to(dtype))
+
+    def rows(self, nodes: Tensor | slice) -> SparseFeatures:
+        """The features of some nodes."""
+        crow, col, values, *_ = self.matrix
+        first, counts = crow[:-1][nodes], crow.diff()[nodes]
+        new_crow = F.pad(counts.cumsum(0), (1, 0)).int()
+        shift = torch.repeat_interleave(first - new_crow[:-1], counts)
+        entries = torch.arange(len(shift), device=col.device) + shift
+        return _assembled(new_crow, col[entries], values[entries], (len(counts), self.shape[1]))
+
+    def dropout(self, p: float, training: bool) -> SparseFeatures:
+        """Drops stored entries, as dropout of the dense matrix would."""
+        if not training or p == 0:
+            return self
+        return self._with_values(F.dropout(self.matrix.values, p, training=True))
+
+    def linear(self, weight: Tensor, bias: Tensor | None) -> Tensor:
+        product = sparse_matmul(self.matrix, weight.mT)
+        return product if bias is None else product + bias
+
+    def to_dense(self) -> Tensor:
+        crow, col, values, *_ = self.matrix
+        rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
+        return values.new_zeros(self.shape).index_put((rows, col.long()), values)
+
+    def _with_values(self, values: Tensor) -> SparseFeatures:
+        matrix = self.matrix._replace(values=values, transpose_values=values[self.transpose_order])
+        return self._replace(matrix=matrix)
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether ``x`` is a sparse matrix: torch's, SciPy's, or prepared."""
+    return isinstance(x, SparseFeatures) or is_torch_sparse_tensor(x) or hasattr(x, "tocoo")
+
+
+def prepare_features(x: Any) -> SparseFeatures:
+    """Turns a sparse torch tensor or SciPy matrix into the form that encoders multiply.
+
+    Encoders prepare raw features at every call; to call an encoder many times, prepare them once, as tasks do.
+    """
+    if isinstance(x, SparseFeatures):
+        return x
+    with torch.inference_mode(False), torch.no_grad():
+        if not isinstance(x, Tensor):
+            coo = x.tocoo()
+            index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+            x = torch.sparse_coo_tensor(index, torch.from_numpy(coo.data), coo.shape, check_invariants=False)
+        if x.requires_grad:
+            raise ValueError("sparse features do not get gradients; pass them dense, or detach them")
+        x = x.to_sparse_coo().coalesce()
+        if x.sparse_dim() != 2 or x.dense_dim() != 0:
+            raise ValueError(f"sparse features must be a matrix of numbers, but have shape {tuple(x.shape)}")
+        (rows, columns), shape = x.indices(), (x.shape[0], x.shape[1])
+        if len(rows) and (int(rows.max()) >= shape[0] or int(columns.max()) >= shape[1]):
+            raise ValueError(f"sparse features of shape {shape} hold an entry outside of it; rebuild them")
+        return _assembled(row_pointers(rows, shape[0]), columns.int(), x.values().clone(), shape)
+
+
+def _assembled(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> SparseFeatures:
+    transpose_crow, transpose_col, order = transpose_pattern(crow, col, shape[1])
+    matrix = SparseMatrix(crow, col, values, transpose_crow, transpose_col, values[order])
+    return SparseFeatures(matrix, order, shape)
+
+
+def check_features(x: Any, in_features: int) -> None:
+    """Raises unless ``x`` has a row of ``in_features`` numbers for each node."""
+    if not isinstance(x, Tensor) and not is_sparse(x):
+        raise ValueError(f"x is a {type(x).__name__}; pass a tensor, or a sparse matrix of torch or SciPy")
+    shape = tuple(x.shape)
+    if len(shape) != 2 or shape[1] != in_features:
+        raise ValueError(
+            f"x has shape {shape}, but the encoder was made for {in_features} features; pass one row of {in_features} "
+            f"numbers for each node, or make an encoder with in_features={shape[-1] if shape else 0}"
+        )

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import CHORD_TOLERANCE, GRADIENT_TOLERANCE, INNER_PRODUCT_STEPS, full_precision
-from h2hgcn.jit import compiled, inlined, run_on_rows
-from h2hgcn.kernels import differentiable, use_kernel
+from h2hgcn.jit import compiled, inlined
+from h2hgcn.kernels import differentiable, run_on_rows, use_kernel
 
 # Pairs that a thread measures at once: what is written in passing stays in cache.
 _PAIRS = 1 << 15
@@ -83,7 +83,7 @@ def _measured_pairs(points: Tensor, pairs: Tensor, squared: bool, differentiated
 
 
 def _pair_gradients(
-    grad: Tensor, needed: Any, points: Tensor, times: Tensor, stretch: Tensor, pairs: Tensor
+    grad: Tensor, needed: Any, points: Tensor, measured: Tensor, times: Tensor, stretch: Tensor, pairs: Tensor
 ) -> tuple[Tensor]:
     gradient = torch.zeros_like(points, memory_format=torch.contiguous_format)
     arrays = (points.detach().contiguous(), pairs.contiguous(), times, stretch, grad.contiguous(), gradient)
@@ -207,7 +207,7 @@ def _measured_in_float32(points: Tensor, others: Tensor, with_slopes: bool) -> t
 
 
 def _distance_gradients(
-    grad: Tensor, needed: Any, points: Tensor, others: Tensor, slopes: Tensor
+    grad: Tensor, needed: Any, points: Tensor, others: Tensor, distances: Tensor, slopes: Tensor
 ) -> tuple[Tensor, Tensor]:
     good = _largest_product(points, others) * torch.finfo(points.dtype).eps <= GRADIENT_TOLERANCE
     dtype = points.dtype if good else torch.float64

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from h2hgcn.jit import compiled, random_below, random_state, run_on_rows
+from h2hgcn.jit import compiled, random_below, random_state
+from h2hgcn.kernels import run_on_rows
 
 Numbers = NDArray[np.int64]
 
@@ -57,7 +58,10 @@ def sample_neighbors(
     sizes, blocks = [len(nodes)], []
     for hop, width in enumerate(fanout):
         rows = nodes[sizes[-2] :] if once and hop else nodes
-        pointers = _row_pointers(crow, rows, width)
+        counts = crow[rows + 1] - crow[rows]
+        if width >= 0:
+            counts = np.minimum(counts, width + 1)  # and the self-loop
+        pointers = np.concatenate([[0], counts.cumsum()]).astype(np.int32)
         entries, scale = np.empty(pointers[-1], np.int64), np.empty(pointers[-1], np.float32)
         shape = (len(rows), 1 + len(entries) // max(len(rows), 1) * 8)
         run_on_rows(_draw, shape, crow, loops, rows, pointers, seed, hop, entries, scale)
@@ -67,17 +71,6 @@ def sample_neighbors(
         nodes = np.concatenate([nodes, found])
         sizes.append(len(nodes))
     return Sample(nodes, sizes, blocks)
-
-
-@compiled
-def _row_pointers(crow: Any, nodes: Any, width: int) -> Any:
-    pointers = np.zeros(len(nodes) + 1, np.int32)
-    for row in range(len(nodes)):
-        count = crow[nodes[row] + 1] - crow[nodes[row]]
-        if width >= 0:
-            count = min(count, width + 1)  # and the self-loop
-        pointers[row + 1] = pointers[row] + count
-    return pointers
 
 
 @compiled

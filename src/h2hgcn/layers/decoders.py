@@ -172,6 +172,13 @@ class EuclideanCentroids(nn.Module):
         """Scatters the centroids in all directions, at a radius of about one."""
         nn.init.normal_(self.centroids, std=self.centroids.shape[1] ** -0.5)
 
-    def forward(self, points: Tensor, batch: Tensor | None = None, num_graphs: int | None = None) -> Tensor:
-        distances = torch.cdist(points, self.centroids)
+    def forward(
+        self, points: Tensor, batch: Tensor | None = None, num_graphs: int | None = None, *,
+        distance_scale: Tensor | float = 1.0,
+    ) -> Tensor:  # fmt: skip
+        distances = torch.cdist(points, self.centroids) * distance_scale
         return distances if batch is None else global_mean_pool(distances, batch, num_graphs)
+
+    def extra_repr(self) -> str:
+        num_centroids, dim = self.centroids.shape
+        return f"{dim}, num_centroids={num_centroids}"

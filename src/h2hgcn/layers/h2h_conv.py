@@ -41,7 +41,7 @@ def midpoint(points: Tensor, matrix: SparseMatrix) -> Tensor:
     weighted sum of points, brought back to the hyperboloid, ``(T, S) / sqrt(T² - |S|²)``.
     """
     sums = kernels.neighborhood_sums(points, matrix)
-    return (sums / kernels.lorentz_norm(sums)).to(points.dtype)
+    return (sums / lorentz.norm_of_sum(sums)).to(points.dtype)
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,12 @@ _SLOPES = {"identity": 1.0, "leaky_relu": 0.01, "relu": 0.0}
 _SELF_GATED = ("gelu", "hardswish", "mish", "silu", "swish")
 _ADVICE = f"these keep it well: {', '.join(sorted((*_SLOPES, *_KEEP_THE_BALL)))}"
 
-_MODULES = ("torch.nn.modules.activation", "torch.nn.modules.linear")  # of the latter, the identity
+# PyTorch's own modules and functions with a special case.
+_PYTORCHS: dict[Any, str] = {
+    None: "identity", nn.Identity: "identity", nn.LeakyReLU: "leaky_relu", F.leaky_relu: "leaky_relu",
+    nn.ReLU: "relu", F.relu: "relu", torch.relu: "relu", nn.GELU: "gelu", F.gelu: "gelu", nn.Mish: "mish",
+    F.mish: "mish", nn.SiLU: "silu", F.silu: "silu", nn.Hardswish: "hardswish", F.hardswish: "hardswish",
+}  # fmt: skip
 
 # How many points of [-1, 1] a user-defined function is tried at: a multiple of 3, and odd, so that 0 is among them.
 _PROBES = 2001
@@ -246,8 +251,9 @@ def resolve_activation(activation: str | ActivationFunction | None, negative_slo
     """The activation of that name, or a function checked to keep the ball. None is the identity."""
     if not isinstance(activation, str | None) and not callable(activation):
         raise ValueError(f"activation is a {type(activation).__name__}; pass a name or a function; {_ADVICE}")
-    name = _name(activation)
-    if not isinstance(activation, str | None) and not _is_pytorchs(activation, name):
+    name = activation if isinstance(activation, str) else _PYTORCHS.get(_kind(activation))
+    if name is None and callable(activation):
+        name = str(getattr(activation, "__name__", type(activation).__name__)).lower()
         return BallActivation(name, _checked(name, activation))
     if name in _SELF_GATED:
         raise ValueError(
@@ -267,19 +273,9 @@ def resolve_activation(activation: str | ActivationFunction | None, negative_slo
     raise ValueError(f"activation {name!r} is not known to keep the Poincaré ball; {_ADVICE}")
 
 
-def _name(activation: Any) -> str:
-    if isinstance(activation, str | None):
-        return "identity" if activation is None else activation
-    known = next((kind for kind in type(activation).__mro__ if kind.__module__.startswith(_MODULES)), type(activation))
-    name = str(getattr(activation, "__name__", known.__name__)).lower()
-    return "leaky_relu" if name == "leakyrelu" else name
-
-
-def _is_pytorchs(activation: Any, name: str) -> bool:
-    """Whether this is PyTorch's own function or module of a name that has a special case here."""
-    is_module = any(kind.__module__.startswith(_MODULES) for kind in type(activation).__mro__)
-    functions = (getattr(F, name, None), getattr(torch, name, None))
-    return name in (*_SLOPES, *_SELF_GATED) and (is_module or activation in functions)
+def _kind(activation: Any) -> Any:
+    """The class of a module, and a function itself."""
+    return type(activation) if isinstance(activation, nn.Module) else activation
 
 
 def _checked(name: str, function: ActivationFunction) -> ActivationFunction:

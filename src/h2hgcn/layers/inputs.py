@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from h2hgcn.geometry import lorentz, poincare
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.features import SparseFeatures, check_features, is_sparse, prepare_features
+from h2hgcn.kernels.csr import SparseFeatures, check_features, is_sparse, prepare_features
 from h2hgcn.layers.spaces import check_shares, check_sizes
 
 
@@ -88,41 +88,6 @@ def _spread(vectors: Tensor, known: Tensor, adjacency: Adjacency) -> Tensor:
         sums = torch.zeros_like(vectors).index_add(0, reached, vectors[senders])
         vectors = torch.where(counts > 0, sums / counts.clamp_min(1), vectors)
         known = known | (counts > 0).squeeze(1)
-
-
-class InputStem(nn.Module):
-    """What enters the first layer: the features, or with node vectors ``W x_i + b + v_i``, ``width`` numbers a node.
-
-    For the arguments see ``GraphEncoder``.
-    """
-
-    def __init__(
-        self,
-        in_features: int,
-        dim: int,
-        *,
-        feature_dropout: float = 0.0,
-        node_vectors: bool = False,
-        vector_dropout: float = 0.0,
-        use_features: bool = True,
-        num_nodes: int | None = None,
-        **factory: Any,
-    ) -> None:
-        super().__init__()
-        check_shares(feature_dropout=feature_dropout)
-        check_inputs(node_vectors, use_features)
-        self.width = dim if node_vectors else in_features
-        self.feature_dropout = feature_dropout
-        self.linear = FeatureLinear(in_features, dim, **factory) if node_vectors and use_features else None
-        self.vectors = NodeVectors(num_nodes, dim, vector_dropout, **factory) if node_vectors else None
-
-    def forward(self, x: Any, adjacency: Adjacency, nodes: Tensor | None = None) -> Any:
-        if self.vectors is None:
-            return feature_dropout(x, self.feature_dropout, self.training)
-        vectors = self.vectors(nodes, adjacency)
-        if self.linear is None:
-            return vectors
-        return self.linear(feature_dropout(x, self.feature_dropout, self.training)) + vectors
 
 
 def check_inputs(node_vectors: bool, use_features: bool) -> None:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from typing import Literal, TypeVar, get_args
 
-import torch
 from torch import Tensor
 from torch_geometric.nn import global_mean_pool
 
@@ -60,10 +59,8 @@ def mean_points(points: Tensor, group: Tensor, num_groups: int, space: Space) ->
     if space == "euclidean":
         return global_mean_pool(points, group, num_groups)
     sums = global_mean_pool(as_lorentz(points, space).double(), group, num_groups)
-    time = sums[:, :1] + (sums[:, :1] == 0)  # a graph without nodes is at the origin
-    norm = (time.square() - sums[:, 1:].square().sum(1, keepdim=True)).clamp_min(1).sqrt()
-    means = torch.cat([time, sums[:, 1:]], dim=1) / norm
-    return in_coordinates(lorentz.project(means.to(points.dtype)), space)
+    means = (sums / lorentz.norm_of_sum(sums)).to(points.dtype)  # projected, a graph without nodes is at the origin
+    return in_coordinates(lorentz.project(means), space)
 
 
 Choice = TypeVar("Choice", bound=str)

@@ -47,26 +47,7 @@ ENCODERS: dict[str, type[Encoder]] = {
 }
 
 __all__ = [
-    "DGCNN",
-    "ECC",
-    "ENCODERS",
-    "GAT",
-    "GCN",
-    "GIN",
-    "H2HGCN",
-    "HGCN",
-    "HGNN",
-    "HNN",
-    "MLP",
-    "SAGE",
-    "SGC",
-    "DiffPool",
-    "Encoder",
-    "EuclideanGNN",
-    "Fingerprint",
-    "HyboNet",
-    "MixedEuclidean",
-    "MixedHyperbolic",
-    "ShallowEuclidean",
-    "ShallowHyperbolic",
-]
+    "DGCNN", "ECC", "ENCODERS", "GAT", "GCN", "GIN", "H2HGCN", "HGCN", "HGNN", "HNN", "MLP", "SAGE", "SGC",
+    "DiffPool", "Encoder", "EuclideanGNN", "Fingerprint", "HyboNet", "MixedEuclidean", "MixedHyperbolic",
+    "ShallowEuclidean", "ShallowHyperbolic",
+]  # fmt: skip

@@ -11,6 +11,7 @@ from torch_geometric.nn import SortAggregation
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
+from h2hgcn.layers.spaces import check_sizes
 from h2hgcn.models.encoder import PoolingEncoder
 
 _CHANNELS = (16, 32)
@@ -24,7 +25,6 @@ class DGCNN(PoolingEncoder):
     put side by side, the first ``k`` nodes by their last coordinate (SortPooling), and two 1-D convolutions over these.
 
     Args:
-        in_features: Number of features of a node.
         dim: Width of the dense layer, which is the vector of a graph; 128 in the paper.
         num_layers: Number of graph convolutions; the last has one channel, by which nodes are sorted.
         width: Channels of the other graph convolutions.
@@ -32,6 +32,7 @@ class DGCNN(PoolingEncoder):
             in five graphs of a collection have more than ``k`` nodes, which makes 22 for PROTEINS, 27 for ENZYMES and
             205 for DD.
         dropout: Of the input of the dense layer.
+        options: See ``PoolingEncoder``.
     """
 
     name = "dgcnn"
@@ -39,16 +40,10 @@ class DGCNN(PoolingEncoder):
     paper = "Zhang et al. 2018, An End-to-End Deep Learning Architecture for Graph Classification"
 
     def __init__(
-        self,
-        in_features: int,
-        dim: int,
-        num_layers: int = 4,
-        *,
-        width: int = 32,
-        k: int = 30,
-        dropout: float = 0.0,
+        self, in_features: int, dim: int, num_layers: int = 4, *, width: int = 32, k: int = 30, **options: Any
     ) -> None:
-        super().__init__(in_features, dim, dropout, num_layers=num_layers, width=width)
+        super().__init__(in_features, dim, **options)
+        check_sizes(num_layers=num_layers, width=width)
         if k < _SMALLEST_K:
             raise ValueError(f"k={k} nodes are too few for the 1-D convolutions; keep {_SMALLEST_K} or more")
         widths = [in_features, *[width] * (num_layers - 1), 1]

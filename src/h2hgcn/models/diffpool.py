@@ -13,6 +13,7 @@ from h2hgcn.geometry.numerics import safe_sqrt
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
+from h2hgcn.layers.spaces import check_sizes
 from h2hgcn.models.encoder import PoolingEncoder
 
 
@@ -105,8 +106,6 @@ class DiffPool(PoolingEncoder):
     the task adds to its loss; in evaluation it is None.
 
     Args:
-        in_features: Number of features of a node.
-        dim: Width of the layers and of the vector of a graph.
         num_layers: Convolutions of a stack.
         num_pools: Times that graphs are coarsened.
         num_clusters: Clusters of the first pooling; the paper takes a quarter (for DD a tenth) of the nodes of the
@@ -114,6 +113,7 @@ class DiffPool(PoolingEncoder):
         cluster_ratio: Clusters of a pooling as a share of those of the one before, rounded up.
         link_weight, entropy_weight: Of the two auxiliary losses.
         dropout: Of the readouts.
+        options: See ``PoolingEncoder``.
     """
 
     name = "diffpool"
@@ -133,10 +133,10 @@ class DiffPool(PoolingEncoder):
         cluster_ratio: float = 0.25,
         link_weight: float = 1.0,
         entropy_weight: float = 1.0,
-        dropout: float = 0.0,
+        **options: Any,
     ) -> None:
-        sizes = {"num_layers": num_layers, "num_pools": num_pools, "num_clusters": num_clusters}
-        super().__init__(in_features, dim, dropout, **sizes)
+        super().__init__(in_features, dim, **options)
+        check_sizes(num_layers=num_layers, num_pools=num_pools, num_clusters=num_clusters)
         if not 0 < cluster_ratio <= 1:
             raise ValueError(f"cluster_ratio={cluster_ratio} must be above 0, and 1 at most")
         if not min(link_weight, entropy_weight) >= 0:

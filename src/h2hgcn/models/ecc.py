@@ -11,6 +11,7 @@ from h2hgcn.geometry.numerics import safe_reciprocal
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear, feature_product
+from h2hgcn.layers.spaces import check_sizes
 from h2hgcn.models.encoder import PoolingEncoder
 
 
@@ -80,11 +81,9 @@ class ECC(PoolingEncoder):
     The label of an edge is its weight. Graphs are not coarsened between the convolutions, as they are in the paper.
 
     Args:
-        in_features: Number of features of a node.
-        dim: Width of the layers and of the vector of a graph.
         num_layers: Number of convolutions.
         filter_width, root_weight: Of the convolutions, see ``EdgeConditionedConv``.
-        dropout: Of the hidden layers.
+        options: See ``PoolingEncoder``.
     """
 
     name = "ecc"
@@ -92,16 +91,11 @@ class ECC(PoolingEncoder):
     paper = "Simonovsky and Komodakis 2017, Dynamic Edge-Conditioned Filters in Convolutional Neural Networks on Graphs"
 
     def __init__(
-        self,
-        in_features: int,
-        dim: int,
-        num_layers: int = 3,
-        *,
-        filter_width: int = 16,
-        root_weight: bool = True,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__(in_features, dim, dropout, num_layers=num_layers, filter_width=filter_width)
+        self, in_features: int, dim: int, num_layers: int = 3, *, filter_width: int = 16, root_weight: bool = True,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(in_features, dim, **options)
+        check_sizes(num_layers=num_layers, filter_width=filter_width)
         widths = [in_features, *[dim] * (num_layers - 1)]
         # the bias of Eq. 1 is that of batch norm
         self.convs = nn.ModuleList(EdgeConditionedConv(width, dim, filter_width, root_weight) for width in widths)

@@ -15,8 +15,8 @@ from torch_geometric.nn.inits import reset
 from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write, load_weights, part_of, read_tensors, write_tensors
 from h2hgcn.graph.adjacency import Adjacency, adjacency_of
-from h2hgcn.graph.features import check_features, is_sparse, prepare_features
-from h2hgcn.layers.inputs import InputStem
+from h2hgcn.kernels.csr import check_features, is_sparse, prepare_features
+from h2hgcn.layers.inputs import FeatureLinear, NodeVectors, check_inputs, feature_dropout
 from h2hgcn.layers.spaces import Space, check_shares, check_sizes
 from h2hgcn.options import changed_options, checked_options, option_types, plain_options
 
@@ -162,8 +162,7 @@ def widths(in_features: int, dim: int, num_layers: int) -> list[tuple[int, int]]
 
 
 class GraphEncoder(Encoder):
-    """An encoder of nodes by layers on a graph, and what all of these share: a stem, which makes the input of the first
-    layer.
+    """An encoder of nodes by layers on a graph, and what all of these share: the input of the first layer.
 
     Args:
         in_features: Number of features of a node.
@@ -194,20 +193,14 @@ class GraphEncoder(Encoder):
     ) -> None:
         super().__init__()
         check_sizes(in_features=in_features, dim=dim, num_layers=num_layers)
-        check_shares(dropout=dropout)
-        self.in_features, self.dim, self.num_layers, self.dropout = in_features, dim, num_layers, dropout
+        check_shares(dropout=dropout, feature_dropout=feature_dropout)
+        check_inputs(node_vectors, use_features)
+        self.in_features, self.dim, self.num_layers = in_features, dim, num_layers
+        self.dropout, self.feature_dropout = dropout, feature_dropout
         self.factory: dict[str, Any] = {"device": device, "dtype": dtype}  # of the layers' weights
-        self.stem = InputStem(
-            in_features,
-            dim,
-            feature_dropout=feature_dropout,
-            node_vectors=node_vectors,
-            vector_dropout=vector_dropout,
-            use_features=use_features,
-            num_nodes=num_nodes,
-            **self.factory,
-        )
-        self.widths = widths(self.stem.width, dim, num_layers)
+        self.linear = FeatureLinear(in_features, dim, **self.factory) if node_vectors and use_features else None
+        self.vectors = NodeVectors(num_nodes, dim, vector_dropout, **self.factory) if node_vectors else None
+        self.widths = widths(dim if node_vectors else in_features, dim, num_layers)
 
     def forward(
         self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, nodes: Tensor | None = None
@@ -219,11 +212,20 @@ class GraphEncoder(Encoder):
         """
         check_features(x, self.in_features)
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
-        return self.encode(self.stem(x, adjacency, nodes), adjacency)
+        return self.encode(self._inputs(x, adjacency, nodes), adjacency)
+
+    def _inputs(self, x: Any, adjacency: Adjacency, nodes: Tensor | None) -> Any:
+        """What enters the first layer: the features, or with node vectors ``W x_i + b + v_i``."""
+        if self.vectors is None:
+            return feature_dropout(x, self.feature_dropout, self.training)
+        vectors = self.vectors(nodes, adjacency)
+        if self.linear is None:
+            return vectors
+        return self.linear(feature_dropout(x, self.feature_dropout, self.training)) + vectors
 
     @abstractmethod
     def encode(self, hidden: Any, adjacency: Adjacency) -> Tensor:
-        """The layers, from what the stem gave: vectors, or features, which may be sparse."""
+        """The layers, from their input: vectors, or features, which may be sparse."""
 
 
 class PoolingEncoder(Encoder):
@@ -233,16 +235,15 @@ class PoolingEncoder(Encoder):
         in_features: Number of features of a node.
         dim: Width of the layers and of the vector of a graph.
         dropout: Dropout of the hidden layers.
-        sizes: Other arguments that have to be at least 1.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ("gc",)
     pools: ClassVar[bool] = True
     space: Space = "euclidean"
 
-    def __init__(self, in_features: int, dim: int, dropout: float, **sizes: int) -> None:
+    def __init__(self, in_features: int, dim: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        check_sizes(in_features=in_features, dim=dim, **sizes)
+        check_sizes(in_features=in_features, dim=dim)
         check_shares(dropout=dropout)
         self.in_features, self.dim = in_features, dim
         self.dropout = nn.Dropout(dropout)

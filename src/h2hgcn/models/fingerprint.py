@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool
 
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.features import is_sparse, prepare_features
+from h2hgcn.kernels.csr import is_sparse, prepare_features
 from h2hgcn.layers.inputs import FeatureLinear
 from h2hgcn.models.encoder import PoolingEncoder
 
@@ -17,19 +17,18 @@ class Fingerprint(PoolingEncoder):
     graph, into a layer with ReLU. Edges play no part.
 
     Args:
-        in_features: Number of features of a node.
-        dim: Width of the layers and of the vector of a graph.
         node_layer: Whether a layer with ReLU comes before the sum, as in the paper where nodes have attributes (Zaheer
             et al. 2017); without it, one-hot features are counted: a molecular fingerprint.
         dropout: Of what the layer before the sum gives.
+        options: See ``PoolingEncoder``.
     """
 
     name = "fingerprint"
     summary = "sums of node features into an MLP, blind to edges"
     paper = "Errica et al. 2020, A Fair Comparison of Graph Neural Networks for Graph Classification"
 
-    def __init__(self, in_features: int, dim: int, *, node_layer: bool = True, dropout: float = 0.0) -> None:
-        super().__init__(in_features, dim, dropout)
+    def __init__(self, in_features: int, dim: int, *, node_layer: bool = True, **options: Any) -> None:
+        super().__init__(in_features, dim, **options)
         self.node_layer = FeatureLinear(in_features, dim) if node_layer else None
         self.graph_layer = nn.Linear(dim if node_layer else in_features, dim)
 

@@ -213,6 +213,7 @@ class SGC(ConvolutionStack):
     """Simplified graph convolution (Wu et al. 2019): one linear map of features averaged over ``num_layers`` hops.
 
     Args:
+        dim: Dimension of the space, and width of the one layer.
         num_layers: Number of hops, ``K`` in the paper.
         neighbor_weights: ``"symmetric"`` as in the paper, or ``"uniform"``, a mean, see ``GCNLayer``.
         options: See ``GraphEncoder``; there is no dropout between the hops.
@@ -233,7 +234,7 @@ class SGC(ConvolutionStack):
         **options: Any,
     ) -> None:
         super().__init__(in_features, dim, num_layers, **options)
-        self.stack = Stack([SGCLayer(self.stem.width, dim, num_layers, neighbor_weights, **self.factory)], None)
+        self.stack = Stack([SGCLayer(self.widths[0][0], dim, num_layers, neighbor_weights, **self.factory)], None)
 
     def encode(self, hidden: Any, adjacency: Adjacency) -> Tensor:
         points: Tensor = self.stack(hidden, adjacency)  # all hops are in one layer

@@ -9,7 +9,7 @@ from torch_geometric.nn import BatchNorm, GINConv, global_add_pool, global_mean_
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
 from h2hgcn.layers.inputs import FeatureLinear
-from h2hgcn.layers.spaces import check_choice
+from h2hgcn.layers.spaces import check_choice, check_sizes
 from h2hgcn.models.encoder import PoolingEncoder
 
 READOUTS = {"sum": global_add_pool, "mean": global_mean_pool}
@@ -22,12 +22,10 @@ class GIN(PoolingEncoder):
     Weights of edges play no part.
 
     Args:
-        in_features: Number of features of a node.
-        dim: Width of the layers and of the vector of a graph.
         num_layers: Number of convolutions, each with an MLP of two layers and batch norm.
         readout: ``"sum"`` or ``"mean"`` over the nodes of a graph, at every layer.
         learn_eps: Whether the weight ``1 + ε`` of a node against its neighbors is learned (GIN-ε), or 1 (GIN-0).
-        dropout: Of the hidden layers.
+        options: See ``PoolingEncoder``.
     """
 
     name = "gin"
@@ -35,16 +33,11 @@ class GIN(PoolingEncoder):
     paper = "Xu et al. 2019, How Powerful are Graph Neural Networks?"
 
     def __init__(
-        self,
-        in_features: int,
-        dim: int,
-        num_layers: int = 4,
-        *,
-        readout: str = "sum",
-        learn_eps: bool = False,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__(in_features, dim, dropout, num_layers=num_layers)
+        self, in_features: int, dim: int, num_layers: int = 4, *, readout: str = "sum", learn_eps: bool = False,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(in_features, dim, **options)
+        check_sizes(num_layers=num_layers)
         self.readout = READOUTS[check_choice("readout", readout, ("sum", "mean"))]
         widths = [in_features, *[dim] * num_layers]
         # the first map of an MLP and the sum over neighbors commute; batch norm makes up for biases

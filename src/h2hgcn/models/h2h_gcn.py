@@ -10,10 +10,9 @@ from h2hgcn.errors import NonFiniteError
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius
 from h2hgcn.graph.adjacency import adjacency_of, first_rows
-from h2hgcn.graph.features import check_features, is_sparse, prepare_features
 from h2hgcn.kernels import is_transformed, use_kernel
 from h2hgcn.kernels.convolution import exp_origin
-from h2hgcn.kernels.csr import SparseMatrix, sparse_matmul
+from h2hgcn.kernels.csr import SparseMatrix, check_features, is_sparse, prepare_features, sparse_matmul
 from h2hgcn.layers.h2h_conv import ActivationFunction, H2HConv, midpoint
 from h2hgcn.layers.inputs import NodeVectors, check_inputs
 from h2hgcn.layers.spaces import Space, check_choice, check_shares, check_sizes, log_curvature
@@ -101,7 +100,7 @@ class H2HGCN(Encoder):
         self.in_features, self.dim, self.num_layers = in_features, dim, num_layers
         self.feature_dropout, self.dropout = feature_dropout, dropout
         self.max_tangent_norm = max_tangent_norm
-        self.use_features = use_features
+        self.use_features, self.tied = use_features, tied
         factory: dict[str, Any] = {"device": device, "dtype": dtype}
         self.stem = nn.Linear(in_features, dim, **factory) if stem and use_features else None
         self.stem_activation = activation_of(stem_activation if stem else None)
@@ -152,7 +151,7 @@ class H2HGCN(Encoder):
 
     def all_convs(self) -> list[Any]:
         """The convolution of each layer; tied ones are one and the same."""
-        return list(self.convs) * (self.num_layers // len(self.convs))
+        return [self.convs[0]] * self.num_layers if self.tied else list(self.convs)
 
     def origin_map(self, x: Any, vectors: Tensor | None = None) -> Tensor:
         """The points of the features and node ``vectors`` (Eq. 9)."""
@@ -181,7 +180,6 @@ class H2HGCN(Encoder):
 
     def _stem_output(self, x: Any) -> Tensor:
         """The linear part of the stem."""
-        check_features(x, self.in_features)
         dtype = self.log_curvature.dtype
         if dtype not in (torch.float32, torch.float64):
             raise ValueError(f"the encoder is {dtype}; hyperbolic geometry needs float32 or float64")

@@ -122,6 +122,9 @@ class HGCNConv(nn.Module):
         vectors = tangent / scale
         return sparse_matmul(self._neighbors(vectors, adjacency), vectors)
 
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[1]}, {self.weight.shape[0]}, neighbor_weights={self.neighbor_weights!r}"
+
     def _neighbors(self, vectors: Tensor, adjacency: Adjacency) -> SparseMatrix:
         if self.attention is not None:
             matrix: SparseMatrix = self.attention(vectors, adjacency)

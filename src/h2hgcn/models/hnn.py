@@ -69,14 +69,12 @@ class HNN(MLP):
         **options: Any,
     ) -> None:
         super().__init__(in_features, dim, num_layers, **options)
-        log = nn.Parameter(torch.tensor(log_curvature(curvature)), requires_grad=learn_curvature)
-        self.curvature = nn.ParameterDict({"log": log})
+        self.log_curvature = nn.Parameter(torch.tensor(log_curvature(curvature)), requires_grad=learn_curvature)
 
     @property
     def root_curvature(self) -> Tensor:
         """``sqrt(c)``."""
-        root: Tensor = (0.5 * self.curvature["log"]).exp()
-        return root
+        return (0.5 * self.log_curvature).exp()
 
     @property
     def distance_scale(self) -> Tensor:

@@ -10,8 +10,7 @@ from torch.nn import functional as F
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import layer_radius, safe_norm, safe_reciprocal, sinhc
 from h2hgcn.graph.adjacency import Adjacency, check_neighbor_weights, first_rows
-from h2hgcn.graph.features import is_sparse, prepare_features
-from h2hgcn.kernels.csr import csr_matmul
+from h2hgcn.kernels.csr import csr_matmul, is_sparse, prepare_features
 from h2hgcn.layers.h2h_conv import midpoint
 from h2hgcn.layers.inputs import feature_product
 from h2hgcn.layers.spaces import Space
@@ -88,6 +87,10 @@ class BoostedLinear(nn.Module):
         stretch = (shortening * sinhc(radius.square())).unsqueeze(1)
         product = feature_product(x, self.weight[:, 1:]) * stretch + self.bias
         return self._rescaled(product + torch.cosh(radius).unsqueeze(1) * self.weight[:, 0])
+
+    def extra_repr(self) -> str:
+        out_dim, in_dim = (size - 1 for size in self.weight.shape)
+        return f"{in_dim}, {out_dim}, min_time={self.min_time:g}"
 
     def _rescaled(self, product: Tensor) -> Tensor:
         logit, direction = product[:, :1], product[:, 1:]

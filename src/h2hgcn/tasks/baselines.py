@@ -16,7 +16,7 @@ from h2hgcn.datasets import DataError, EdgeSplit
 from h2hgcn.datasets.pairs import Pairs
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.tasks.metrics import Metrics, Scores, auc, link_metrics
-from h2hgcn.tasks.neighborhoods import Neighborhoods, neighbor_weights, shared_neighbors, undirected_graph
+from h2hgcn.tasks.neighborhoods import Neighborhoods, link_matrix, neighbor_weights, shared_neighbors
 from h2hgcn.tasks.top_links import LinkScores, precision_of
 
 PairScores = Callable[[Pairs], Scores]
@@ -82,7 +82,7 @@ def link_baselines(x: Any, split: EdgeSplit, part: str = "test") -> Baselines:
         split: Training edges, and the pairs to score.
         part: ``"val"`` or ``"test"``.
     """
-    x, graph = as_matrix(x), undirected_graph(split.train, split.num_nodes)
+    x, graph = as_matrix(x), link_matrix(split.train, split.num_nodes)
     degrees = np.diff(graph.indptr).astype(np.float64)
     weights = neighbor_weights(degrees)
     # what makes a scorer: some look at the validation part first, which may fail and takes time

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from h2hgcn.datasets import task_features
 from h2hgcn.datasets.arrays import edge_ends
+from h2hgcn.datasets.tables import listed
 from h2hgcn.errors import DataError
-from h2hgcn.graph.features import is_sparse
+from h2hgcn.kernels.csr import is_sparse
 
 # Rows of features that are checked at once, and the alignment in bytes of PyTorch's CPU allocator.
 _BLOCK, _ALIGNMENT = 1 << 16, 64
@@ -49,7 +50,7 @@ def edge_weight_of(graph: Any) -> Tensor | None:
     return None if weight is None else weight.detach().reshape(-1)
 
 
-def check_features(graph: Any, what: str = "the graph") -> None:
+def check_graph_features(graph: Any, what: str = "the graph") -> None:
     """Raises unless a graph has features: a finite row of numbers for each node."""
     x = getattr(graph, "x", None)
     if x is None:
@@ -79,16 +80,11 @@ def check_same_columns(before: list[str] | None, given: Any) -> None:
         )
 
 
-def listed(names: list[str]) -> str:
-    """The first names, for messages."""
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-
-
 def node_features(graph: Any, task: str, edge_index: Tensor | None = None) -> Tensor:
     """``task_features`` of a graph, checked. Dense ones are contiguous and aligned as PyTorch's own tensors, since the
     last bits of products depend on it.
     """
-    check_features(graph)
+    check_graph_features(graph)
     x = as_floats(task_features(graph, task, edge_index))
     if is_sparse(x):
         return x

@@ -16,14 +16,16 @@ from torch.nn import functional as F
 from h2hgcn.datasets.shape import transitive_closure
 from h2hgcn.errors import DataError, NonFiniteError
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
+from h2hgcn.graph.adjacency import inverse_order
 from h2hgcn.kernels.distances import pairwise_distance
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space
 from h2hgcn.models.shallow import ShallowHyperbolic
-from h2hgcn.tasks.base import Model, OneGraphProblem, Scaling, Task, encoded
+from h2hgcn.tasks.base import OneGraphProblem, Task
 from h2hgcn.tasks.baselines import Baselines
 from h2hgcn.tasks.checks import check_edges
 from h2hgcn.tasks.metrics import Metrics
-from h2hgcn.tasks.neighborhoods import arcs_of, undirected_graph
+from h2hgcn.tasks.model import Model, encoded
+from h2hgcn.tasks.neighborhoods import link_matrix
 
 # Up to so many nodes a step compares each link with all nodes, and metrics are over all of them.
 ALL_PAIRS = 5_000
@@ -39,11 +41,10 @@ _DISTANCE_BLOCK, _BLOCK_ELEMENTS = 1 << 20, 1 << 16
 _FAR = 1e300
 
 
-def link_matrix(edge_index: Any, num_nodes: int, directed: bool) -> sp.csr_array:
-    """The links of a graph as a matrix of ones without self-loops; both ways unless ``directed``."""
+def links_without_loops(edge_index: Any, num_nodes: int, directed: bool = False) -> sp.csr_array:
+    """``link_matrix`` of the edges of two nodes."""
     edges = np.asarray(edge_index).T
-    edges = edges[edges[:, 0] != edges[:, 1]]
-    return (arcs_of if directed else undirected_graph)(edges, num_nodes)
+    return link_matrix(edges[edges[:, 0] != edges[:, 1]], num_nodes, directed)
 
 
 def rank_metrics(
@@ -146,7 +147,7 @@ class Embedding(Task):
         candidates: Number of nodes that a link is compared with at each step in graphs of more than 5,000 nodes, half
             of them nearby.
         sample_seed: Of the nodes and pairs that metrics of larger graphs are measured on.
-        scaling, feature_length: Of features, for encoders that use them; as in ``LinkPrediction``.
+        options: See ``Task``; of features, for encoders that use them.
     """
 
     name: ClassVar[str] = "embed"
@@ -161,8 +162,6 @@ class Embedding(Task):
     temperature: float = 0.125
     candidates: int = 512
     sample_seed: int = 1234
-    scaling: Scaling = "raw"
-    feature_length: float = 1.0
 
     def bind(self, data: Any) -> "EmbeddingProblem":
         """The task on a graph."""
@@ -214,15 +213,14 @@ class EmbeddingProblem(OneGraphProblem):
         if task.closure:
             names = getattr(data, "node_ids", None)
             learned = transitive_closure(given, num_nodes, None if names is None else list(names))
-        self.links = link_matrix(learned, num_nodes, directed=False)
+        self.links = links_without_loops(learned, num_nodes)
         if not self.links.nnz:
             raise DataError("the graph has no edge between two nodes; there is nothing to embed")
         self.ranked = {"": self.links}  # what is ranked, by the prefixes of metrics
         edges = self.links
         if task.closure:
-            edges, down = (
-                link_matrix(ends, num_nodes, directed) for ends, directed in ((given, False), (learned, True))
-            )
+            edges = links_without_loops(given, num_nodes)
+            down = links_without_loops(learned, num_nodes, directed=True)
             # a node has at most as many ancestors as the hierarchy is deep, but the root has all nodes as descendants
             up = down.T.tocsr()
             ancestors = min(down, up, key=lambda links: np.diff(links.indptr).max())
@@ -456,7 +454,7 @@ def _nearby_order(coordinates: Tensor, sample: Sample) -> Tensor:
 
 def _reordered(links: LinkPairs, sample: Sample, order: Tensor) -> tuple[LinkPairs, Sample]:
     """The same links and sample, with nodes numbered by their places in ``order``."""
-    place = torch.empty_like(order).index_copy_(0, order, torch.arange(len(order), device=order.device))
+    place = inverse_order(order)
     ends = place[links.ends]
     ends = ends[:, ends[0].argsort(stable=True)]
     starts = F.pad((links.starts[1:] - links.starts[:-1])[order].cumsum(0), (1, 0))

@@ -10,27 +10,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch_geometric.data import Batch, Data
 
 from h2hgcn.datasets import DataError, GraphSplit, split_graphs
 from h2hgcn.datasets.collection import GraphList, as_collection
 from h2hgcn.datasets.on_disk import is_graph
 from h2hgcn.graph.adjacency import Adjacency
-from h2hgcn.graph.large import BlockDiagonal, Pattern, joined_patterns, pattern_of
+from h2hgcn.graph.large import GraphRows, block_diagonal
 from h2hgcn.layers import prepare_adjacency
 from h2hgcn.layers.spaces import check_space, mean_points
-from h2hgcn.tasks.base import ClassProblem, Model, Scaling, Task
+from h2hgcn.tasks.base import ClassProblem, ClassTask
 from h2hgcn.tasks.baselines import Baselines, run_baselines
-from h2hgcn.tasks.checks import as_floats, check_edges, check_features, edge_weight_of
-from h2hgcn.tasks.heads import ClassHead, Classifier, Pooling
+from h2hgcn.tasks.checks import as_floats, check_edges, check_graph_features, edge_weight_of
+from h2hgcn.tasks.heads import ClassHead, Pooling
 from h2hgcn.tasks.metrics import Classes, majority_metrics
+from h2hgcn.tasks.model import Model
 
-# Numbers (features and edges) of a collection up to which it is prepared whole: about 1 GB. Bytes of the graphs that
-# are kept of a larger one.
-_PREPARED_WHOLE, _ROOM = 1 << 27, 1 << 31
-
-# Graphs by which the size of a collection is estimated.
-_LOOKED_AT = 100
+# Bytes of the graphs of a collection that are kept prepared.
+_ROOM = 1 << 31
 
 
 class GraphBatch(NamedTuple):
@@ -46,122 +42,73 @@ class GraphBatch(NamedTuple):
         return GraphBatch(*moved)
 
 
+class PreparedGraph(NamedTuple):
+    """What batches copy of a graph."""
+
+    x: Tensor
+    rows: GraphRows
+
+    @classmethod
+    def of(cls, graph: Any, what: str) -> "PreparedGraph":
+        """A graph, checked."""
+        check_graph_features(graph, what)
+        check_edges(graph, what)
+        adjacency = prepare_adjacency(graph.edge_index, edge_weight_of(graph), graph.num_nodes)
+        return cls(as_floats(graph.x), GraphRows.of(adjacency))
+
+    @property
+    def num_bytes(self) -> int:
+        values = self.x._values() if self.x.is_sparse else self.x
+        return values.nbytes + self.rows.num_bytes
+
+
+def batch_of(graphs: Sequence[PreparedGraph], y: Tensor | None = None) -> GraphBatch:
+    """Some graphs as one block-diagonal graph."""
+    adjacency, graph_of_node = block_diagonal([graph.rows for graph in graphs])
+    y = torch.zeros(len(graphs), dtype=torch.long) if y is None else y
+    return GraphBatch(torch.cat([graph.x for graph in graphs]), adjacency, graph_of_node, y)
+
+
 class GraphBatches:
-    """Batches out of a collection. A collection that is not too large is prepared whole, and batches only copy; of a
-    larger one, unweighted undirected graphs are kept as patterns when they are first asked for, while there is room.
-    """
+    """Batches out of a collection, whose first graphs are prepared once, as many as there is room for."""
 
     def __init__(self, graphs: Any, y: Tensor) -> None:
         self.graphs = graphs
         self.y = y
-        self._kept: dict[int, tuple[Tensor, Pattern | None]] = {}
-        self._room = _ROOM
 
     def of(self, chosen: Any) -> GraphBatch:
         """The graphs of these numbers."""
         numbers = torch.as_tensor(chosen)
-        if self._whole is not None:
-            x, blocks = self._whole
-            adjacency, nodes, graph_of_node = blocks.take(numbers)
-            return GraphBatch(x.index_select(0, nodes), adjacency, graph_of_node, self.y[numbers])
-        features, patterns = [], []
-        for number in numbers.tolist():
-            x, pattern = self._pattern(number)
-            if pattern is None:  # weights or directions
-                return batch_of([self.minimal(int(k)) for k in numbers], self.y[numbers])
-            features.append(x)
-            patterns.append(pattern)
-        return GraphBatch(torch.cat(features), *joined_patterns(patterns), self.y[numbers])
+        return batch_of([self.prepared(number) for number in numbers.tolist()], self.y[numbers])
 
-    def minimal(self, number: int) -> Data:
-        """What a batch needs of a graph."""
-        return minimal_graph(self.graphs[number], f"graph {number}")
+    def prepared(self, number: int) -> PreparedGraph:
+        kept = self._kept
+        return kept[number] if number < len(kept) else PreparedGraph.of(self.graphs[number], f"graph {number}")
 
     @cached_property
-    def _whole(self) -> tuple[Tensor, BlockDiagonal] | None:
-        """The features and the adjacency of all graphs; None if the collection is too large."""
-        count = len(self.graphs)
-        some = [self.minimal(int(k)) for k in np.linspace(0, count - 1, min(count, _LOOKED_AT))]
-        numbers = sum(len(_stored(graph.x)) + graph.edge_index.numel() for graph in some) / max(len(some), 1)
-        if numbers * count > _PREPARED_WHOLE:
-            return None
-        batch = _joined([self.minimal(k) for k in range(count)])
-        return batch.x, BlockDiagonal(_adjacency(batch), batch.ptr)
-
-    def _pattern(self, number: int) -> tuple[Tensor, Pattern | None]:
-        """The features and the pattern of a graph; the pattern is None if it has weights or directions."""
-        if number in self._kept:
-            return self._kept[number]
-        graph = self.minimal(number)
-        pattern = pattern_of(_adjacency(graph))
-        found = (graph.x[:0] if pattern is None else graph.x), pattern
-        num_bytes = 0 if pattern is None else _stored(graph.x).nbytes + pattern.num_bytes
-        if self._room >= num_bytes:
-            self._room -= num_bytes
-            self._kept[number] = found
-        return found
-
-
-def _stored(x: Tensor) -> Tensor:
-    """The numbers that a tensor holds; of a sparse one, those that are not 0."""
-    return x._values() if x.is_sparse else x.flatten()
-
-
-def batch_of(minimal_graphs: Sequence[Data], y: Tensor | None = None) -> GraphBatch:
-    """Some graphs as one block-diagonal graph."""
-    batch = _joined(minimal_graphs)
-    y = torch.zeros(len(minimal_graphs), dtype=torch.long) if y is None else y
-    return GraphBatch(batch.x, _adjacency(batch), batch.batch, y)
-
-
-def minimal_graph(graph: Any, what: str) -> Data:
-    """What a batch needs of a graph, checked."""
-    check_features(graph, what)
-    check_edges(graph, what)
-    return Data(x=as_floats(graph.x), edge_index=graph.edge_index, edge_weight=edge_weight_of(graph))
-
-
-def _joined(graphs: Sequence[Data]) -> Batch:
-    """As one graph. PyG joins only what all have, so where some have weights, the others' are 1."""
-    if any(graph.edge_weight is not None for graph in graphs):
-        ones = [torch.ones(graph.edge_index.shape[1]) for graph in graphs]
-        weights = [
-            one if graph.edge_weight is None else graph.edge_weight for graph, one in zip(graphs, ones, strict=True)
-        ]
-        graphs = [Data(graph.x, graph.edge_index, edge_weight=w) for graph, w in zip(graphs, weights, strict=True)]
-    return Batch.from_data_list(list(graphs))
-
-
-def _adjacency(graph: Any) -> Adjacency:
-    return prepare_adjacency(graph.edge_index, graph.edge_weight, graph.num_nodes)
+    def _kept(self) -> list[PreparedGraph]:
+        kept: list[PreparedGraph] = []
+        room = _ROOM
+        while room > 0 and len(kept) < len(self.graphs):
+            kept.append(PreparedGraph.of(self.graphs[len(kept)], f"graph {len(kept)}"))
+            room -= kept[-1].num_bytes
+        return kept
 
 
 @dataclass(frozen=True)
-class GraphClassification(Task):
+class GraphClassification(ClassTask):
     """Distances to learned centroids, averaged over each graph's nodes, into a softmax classifier (Dai et al. 2021,
     section 4.4).
 
     Args:
         fold, num_folds: Which fold is the test part, of how many.
-        protocol, split_seed: How folds are drawn, see ``split_graphs``: ``"clean"`` or ``"fair-comparison"``; a
+        protocol: How folds are drawn, see ``split_graphs``: ``"clean"`` or ``"fair-comparison"``; a
             collection that comes with its own ``train``, ``val`` and ``test`` keeps them.
         batch_size: Graphs a batch.
-        num_centroids: Learned points whose distances the classifier sees.
-        classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
-            hyperbolic encoders and linear for Euclidean ones. An encoder that pools graphs itself has the linear one.
         pooling: Of what the nodes of a graph give: their ``"mean"``, as in the paper, or their ``"sum"``, which also
             says how many they are. An encoder that pools graphs itself does as it does.
-        head_dropout: Before the classifier.
-        head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardized over
-            a batch, by batch normalization.
         selection: The metric that selects.
-        scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
-            ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
-        feature_length: Of standardized features.
-        calibrate: Whether probabilities are calibrated on the validation graphs once training is over (see
-            ``ClassCalibration``).
-        final: Whether to train on all graphs, with nothing held out, and to take the last epoch; ``h2hgcn finalize``
-            and ``Run.finalize`` set it.
+        options: See ``ClassTask``, ``SplitTask`` and ``Task``.
     """
 
     name: ClassVar[str] = "gc"
@@ -174,18 +121,9 @@ class GraphClassification(Task):
     fold: int = 0
     num_folds: int = 10
     protocol: Literal["clean", "fair-comparison"] = "clean"
-    split_seed: int = 1234
     batch_size: int = 32
-    num_centroids: int = 100
     selection: Literal["accuracy", "macro_f1"] = "accuracy"
-    scaling: Scaling = "raw"
-    feature_length: float = 1.0
-    head_dropout: float = 0.0
-    head_norm: bool = False
     pooling: Pooling = "mean"
-    classifier: Classifier | None = None
-    calibrate: bool = True
-    final: bool = False
 
     def bind(self, data: Any) -> "GraphProblem":
         """The task on a collection, its graphs split."""
@@ -250,7 +188,7 @@ class GraphProblem(ClassProblem):
 
     def build(self, encoder: nn.Module) -> Model:
         measured = self.split.train if self.task.scaling in ("standard", "auto") else self.split.train[:1]
-        x = torch.cat([self._graphs.minimal(int(k)).x for k in measured])
+        x = torch.cat([self._graphs.prepared(int(k)).x for k in measured])
         return self.task.assemble(encoder, x, self.num_classes)
 
     def batches(self, random: np.random.RandomState) -> Iterator[GraphBatch]:
@@ -338,11 +276,11 @@ def _of_graphs(
     compute: Callable[[Model, GraphBatch], Tensor], model: Model, graphs: Sequence[Any], in_features: int, size: int
 ) -> Tensor:
     """What is computed of batches of ``size`` graphs, a row for each graph."""
-    minimal_graphs = [minimal_graph(graph, f"graph {number}") for number, graph in enumerate(graphs)]
-    for number, graph in enumerate(minimal_graphs):
+    prepared = [PreparedGraph.of(graph, f"graph {number}") for number, graph in enumerate(graphs)]
+    for number, graph in enumerate(prepared):
         if graph.x.shape[1] != in_features:
             raise DataError(
                 f"graph {number} has {graph.x.shape[1]} features a node; the model was trained with {in_features}"
             )
     device = next(model.parameters()).device
-    return torch.cat([compute(model, batch_of(chunk).to(device)) for chunk in _chunks(minimal_graphs, size)])
+    return torch.cat([compute(model, batch_of(chunk).to(device)) for chunk in _chunks(prepared, size)])

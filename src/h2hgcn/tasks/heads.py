@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch_geometric.nn import global_mean_pool
+from torch_geometric.nn import BatchNorm, global_mean_pool
 
 from h2hgcn.datasets import DataError
 from h2hgcn.geometry import lorentz
@@ -191,15 +190,6 @@ def tangents_of(points: Tensor, space: Space, distance_scale: Tensor | float = 1
     return lorentz.log_origin(as_lorentz(points, space)) * distance_scale
 
 
-class ColumnNorm(nn.BatchNorm1d):
-    """Batch normalization that also takes a batch of one row, by the means and deviations it knows so far."""
-
-    def forward(self, rows: Tensor) -> Tensor:
-        if len(rows) > 1 or not self.training:
-            return super().forward(rows)
-        return F.batch_norm(rows, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
-
-
 class ClassHead(nn.Module):
     """Logits of classes, of nodes or, with ``batch``, of graphs.
 
@@ -231,7 +221,7 @@ class ClassHead(nn.Module):
         if (classifier or ("linear" if flat else "centroids")) == "centroids":
             self.centroids = (EuclideanCentroids if flat else CentroidDistance)(encoder.dim, num_centroids)
         width = encoder.dim if self.centroids is None else num_centroids
-        self.norm = ColumnNorm(width) if norm else nn.Identity()
+        self.norm = BatchNorm(width, allow_single_element=True) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(width, num_classes)
         self.calibration = ClassCalibration(num_classes) if calibrate else None
@@ -254,10 +244,8 @@ class ClassHead(nn.Module):
         if self.centroids is None:
             hidden = tangents_of(points, self.space, distance_scale)
             hidden = hidden if batch is None else global_mean_pool(hidden, batch, num_graphs)
-        elif self.space == "euclidean":
-            hidden = self.centroids(points, batch, num_graphs)
         else:
-            points = as_lorentz(points, self.space)
+            points = points if self.space == "euclidean" else as_lorentz(points, self.space)
             hidden = self.centroids(points, batch, num_graphs, distance_scale=distance_scale)
         if batch is not None and self.pooling == "sum":
             hidden = hidden * torch.bincount(batch, minlength=len(hidden)).to(hidden.dtype).unsqueeze(1)

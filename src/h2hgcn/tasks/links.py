@@ -21,7 +21,7 @@ from h2hgcn.kernels.distances import squared_distances_of_rows
 from h2hgcn.layers import FermiDiracDecoder, prepare_adjacency
 from h2hgcn.layers.h2h_conv import stiefel_parameter
 from h2hgcn.layers.spaces import Space, as_lorentz, check_space, squared_distance
-from h2hgcn.tasks.base import Model, OneGraphProblem, Sampling, Scaling, Task, batch_random, encoded
+from h2hgcn.tasks.base import OneGraphProblem, Sampling, SplitTask, batch_random
 from h2hgcn.tasks.baselines import Baselines, link_baselines
 from h2hgcn.tasks.checks import check_edges, check_some_weight
 from h2hgcn.tasks.heads import Decoder, decoder_for, tangents_of
@@ -37,6 +37,7 @@ from h2hgcn.tasks.metrics import (
     link_metrics,
     reliability,
 )
+from h2hgcn.tasks.model import Model, encoded
 from h2hgcn.tasks.neighborhoods import NUM_OTHERS, Neighborhoods, NeighborhoodTerms, Rows, out_of_fold
 from h2hgcn.tasks.top_links import LinkScores, LinkSearch, precision_of
 
@@ -175,19 +176,16 @@ def rotated(points: Tensor, matrix: Tensor, space: Space) -> Tensor:
 
 
 @dataclass(frozen=True)
-class LinkPrediction(Task):
+class LinkPrediction(SplitTask):
     """The Fermi-Dirac decoder on the distances of points (Dai et al. 2021, Eq. 14), trained against fresh negatives.
 
     Args:
         val, test: Shares of the edges that are held out.
-        protocol, split_seed: How they are drawn, see ``split_edges``: ``"clean"`` or ``"legacy"``.
+        protocol: How they are drawn, see ``split_edges``: ``"clean"`` or ``"legacy"``.
         negatives: Negatives a training edge.
         message_share: Each epoch a random share of the training edges carries messages and the others are predicted;
             None, as in the paper, does both with all of them. A share keeps a model from learning that what it
             predicts has just been averaged, which matters in trees.
-        scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
-            ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
-        feature_length: Of standardized features.
         r, t: Radius and temperature of the decoder: a pair at squared distance ``r`` is a link with probability 1/2.
         learn_decoder: Whether ``r`` and ``t`` are trained.
         decoder: ``"symmetric"``, the paper's; ``"popularity"``, which lets some nodes have more links than others;
@@ -195,10 +193,8 @@ class LinkPrediction(Task):
             the graph is, else symmetric.
         neighborhood_terms: Whether degrees and shared neighbors add to the logits of links, by weights that are fitted
             on the validation links once training is over (see ``NeighborhoodTerms``).
-        calibrate: Whether probabilities are calibrated on the validation links once training is over (see
-            ``LinkCalibration``): those of links among all pairs that are not training edges.
-        final: Whether to train on all edges, with nothing held out, and to take the last epoch; ``h2hgcn finalize`` and
-            ``Run.finalize`` set it.
+        options: See ``SplitTask`` and ``Task``. Calibrated are the probabilities of links among all pairs that are not
+            training edges.
     """
 
     name: ClassVar[str] = "lp"
@@ -209,23 +205,18 @@ class LinkPrediction(Task):
     val: float = 0.05
     test: float = 0.1
     protocol: Protocol = "clean"
-    split_seed: int = 1234
     negatives: int = 1
     message_share: float | None = None
-    scaling: Scaling = "raw"
-    feature_length: float = 1.0
     r: float = 2.0
     t: float = 1.0
     learn_decoder: bool = True
     decoder: Decoder = "auto"
     neighborhood_terms: bool = False
-    calibrate: bool = True
-    final: bool = False
 
     def bind(self, data: Any) -> "LinkProblem":
         """The task on a graph, its edges split."""
         check_edges(data)
-        self.check_shares()
+        self.check_parts()
         shares = (0.0, 0.0) if self.final else (self.val, self.test)
         split = split_edges(data, *shares, seed=self.split_seed, protocol=self.protocol)
         for part in ("train", *self.parts):
@@ -308,7 +299,6 @@ class LinkProblem(OneGraphProblem):
     def _set_train_pairs(self, pairs: Pairs) -> None:
         self.train_pairs = pairs
         self.absent = AbsentPairs(self.split.space, pairs)
-        self._in_cache_order: Pairs | None = None
 
     def reorder(self) -> NDArray[np.int64]:
         places = super().reorder()
@@ -323,11 +313,8 @@ class LinkProblem(OneGraphProblem):
             yield from self.sampled(messages, len(pairs), random, partial(self._sample, self.sampling, messages, pairs))
             return
         negatives = self.absent.draw(self.task.negatives * len(pairs), random)
-        if not self.num_messages and self._in_cache_order is not None:  # the same in all epochs
-            pairs = self._in_cache_order
-        else:
-            pairs = self._in_cache_order = cache_order(pairs, self.num_nodes)
-        both = torch.from_numpy(np.concatenate([pairs, cache_order(negatives, self.num_nodes)]))
+        kinds = [cache_order(kind, self.num_nodes) for kind in (pairs, negatives)]
+        both = torch.from_numpy(np.concatenate(kinds))
         yield LinkBatch(messages, both, (torch.arange(len(both)) < len(pairs)).float()).to(self.device)
 
     def _divided(self, random: np.random.RandomState) -> tuple[Adjacency, Pairs]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from h2hgcn.datasets.pairs import Pairs, contains
-from h2hgcn.jit import compiled, run_on_rows
+from h2hgcn.jit import compiled
+from h2hgcn.kernels import run_on_rows
 from h2hgcn.tasks.metrics import Scores
 
 Rows = NDArray[np.float64]
@@ -46,10 +47,10 @@ class Neighborhoods:
 
     def __init__(self, edges: Pairs, num_nodes: int, directed: bool = False) -> None:
         edges = edges[edges[:, 0] != edges[:, 1]]
-        self.graph = undirected_graph(edges, num_nodes)
+        self.graph = link_matrix(edges, num_nodes)
         self.weights = neighbor_weights(np.diff(self.graph.indptr).astype(np.float64))
         self.directed = directed
-        arcs = arcs_of(edges, num_nodes) if directed else self.graph
+        arcs = link_matrix(edges, num_nodes, directed=True) if directed else self.graph
         self.degrees = np.stack([np.diff(arcs.indptr), np.bincount(arcs.indices, minlength=num_nodes)])
         self._keys = np.repeat(np.arange(num_nodes), self.degrees[0]) * num_nodes + arcs.indices  # sorted
         linked = [degrees[degrees > 0] for degrees in self.degrees]
@@ -107,13 +108,10 @@ class Neighborhoods:
         return contains(self._keys, pairs[:, 0] * len(self.weights) + pairs[:, 1])
 
 
-def undirected_graph(edges: Pairs, num_nodes: int) -> sp.csr_array:
-    """The graph of some edges, symmetric, with sorted rows of ones."""
-    return arcs_of(np.concatenate([edges, edges[:, ::-1]]), num_nodes)
-
-
-def arcs_of(edges: Pairs, num_nodes: int) -> sp.csr_array:
-    """The graph of some directed edges, with sorted rows of ones."""
+def link_matrix(edges: Pairs, num_nodes: int, directed: bool = False) -> sp.csr_array:
+    """Edges ``(k, 2)`` as a matrix with sorted rows of ones; both ways unless ``directed``."""
+    if not directed:
+        edges = np.concatenate([edges, edges[:, ::-1]])
     graph = sp.csr_array((np.ones(len(edges), np.float32), tuple(edges.T)), shape=(num_nodes, num_nodes))
     graph.sum_duplicates()
     graph.data[:] = 1

@@ -15,45 +15,34 @@ from h2hgcn.datasets import DataError, NodeSplit, split_nodes
 from h2hgcn.datasets.arrays import UNLABELLED
 from h2hgcn.datasets.pairs import AbsentPairs, Pairs, PairSpace, cache_order, distinct_pairs
 from h2hgcn.datasets.splits import NodeProtocol, node_labels
-from h2hgcn.tasks.base import ClassProblem, Model, OneGraphProblem, Sampling, Scaling, Task, batch_random, encoded
+from h2hgcn.tasks.base import ClassProblem, ClassTask, OneGraphProblem, Sampling, batch_random
 from h2hgcn.tasks.baselines import Baselines, as_matrix, propagated_classes, run_baselines
 from h2hgcn.tasks.checks import check_edges, edge_weight_of, node_features
-from h2hgcn.tasks.heads import ClassHead, Classifier, Decoder, FeatureTerms, decoder_for, regression_classes
+from h2hgcn.tasks.heads import ClassHead, Decoder, FeatureTerms, decoder_for, regression_classes
 from h2hgcn.tasks.links import LinkHead
 from h2hgcn.tasks.metrics import Classes, Metrics, class_metrics, majority_metrics, predicted_classes
+from h2hgcn.tasks.model import Model, encoded
 
 Selection = Literal["accuracy", "macro_f1", "f1"]
 
 
 @dataclass(frozen=True)
-class NodeClassification(Task):
+class NodeClassification(ClassTask):
     """Distances to learned centroids into a softmax classifier, with a link-prediction term in the loss (Dai et al.
     2021, section 4.4).
 
     Args:
         val, test: Shares of the nodes that are held out; None takes those of the protocol.
-        protocol, split_seed: How they are drawn, see ``split_nodes``: ``"clean"``, ``"legacy"``, ``"planetoid"`` or
+        protocol: How they are drawn, see ``split_nodes``: ``"clean"``, ``"legacy"``, ``"planetoid"`` or
             ``"given"``, the split that the graph came with.
-        num_centroids: Learned points whose distances the classifier sees.
-        classifier: ``"centroids"``, or ``"linear"`` in the tangent space of the origin; None takes centroids for
-            hyperbolic encoders and linear for Euclidean ones.
         link_weight: The weight of the link-prediction term; 0 leaves it out.
         class_weights: Whether rare classes count as much as frequent ones.
         selection: The metric that selects; None takes accuracy, or the F1 of the second class where the data set asks
             for it (``graph.selection``).
-        scaling: Of features: ``"raw"``, ``"row"`` (rows of sum 1), ``"standard"`` (columns of mean 0, rows of length
-            ``feature_length`` or so), or ``"auto"`` (raw if mostly 0, else standard).
-        feature_length: Of standardized features.
-        head_dropout: Before the classifier.
-        head_norm: Whether what the classifier sees (distances to centroids, which are much alike) is standardized over
-            a batch, by batch normalization.
         decoder: Of the link-prediction term, as in ``LinkPrediction``.
         feature_terms: Whether a logistic regression on features, unless they were made from the graph, adds to the
             logits, by a share that is fitted on the validation nodes once training is over (see ``FeatureTerms``).
-        calibrate: Whether probabilities are calibrated on the validation nodes once training is over (see
-            ``ClassCalibration``).
-        final: Whether to train on all labels, with nothing held out, and to take the last epoch; ``h2hgcn finalize``
-            and ``Run.finalize`` set it.
+        options: See ``ClassTask``, ``SplitTask`` and ``Task``.
     """
 
     name: ClassVar[str] = "nc"
@@ -64,20 +53,11 @@ class NodeClassification(Task):
     val: float | None = None
     test: float | None = None
     protocol: NodeProtocol = "clean"
-    split_seed: int = 1234
-    num_centroids: int = 100
     link_weight: float = 0.1
     class_weights: bool = False
     selection: Selection | None = None
-    scaling: Scaling = "raw"
-    feature_length: float = 1.0
-    head_dropout: float = 0.0
-    head_norm: bool = False
-    classifier: Classifier | None = None
     decoder: Decoder = "auto"
     feature_terms: bool = False
-    calibrate: bool = True
-    final: bool = False
 
     def bind(self, data: Any) -> "NodeProblem":
         """The task on a graph, its nodes split."""
@@ -86,7 +66,7 @@ class NodeClassification(Task):
                 "the graph has no labels, which node classification needs; pass labels, or choose another task"
             )
         check_edges(data)
-        self.check_shares()
+        self.check_parts()
         labels = node_labels(data)
         if self.final:
             known = np.flatnonzero(labels != UNLABELLED)

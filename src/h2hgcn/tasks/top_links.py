@@ -5,7 +5,7 @@ those that cannot be among the best of what was found before.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from h2hgcn.datasets import EdgeSplit
 from h2hgcn.datasets.pairs import Pairs, PairSpace, contains, distinct_pairs
 from h2hgcn.geometry import lorentz
 from h2hgcn.geometry.numerics import INNER_PRODUCT_STEPS
-from h2hgcn.jit import compiled, inlined, run_on_rows
 from h2hgcn.kernels.distances import squared_distances_of_rows
 from h2hgcn.layers.spaces import Space, as_lorentz
 from h2hgcn.tasks.metrics import Metrics, Scores
@@ -94,7 +93,7 @@ class LinkScores:
             sizes = asked[:, :1], own[:, :1]
         rounding = (INNER_PRODUCT_STEPS + 1 + right.shape[1]) * torch.finfo(torch.float64).eps
         self._queries, self._points = torch.cat([left, rounding * sizes[0]], 1), torch.cat([right, sizes[1]], 1)
-        self._nodes = np.column_stack([self.sources, self.targets, squares.numpy()])
+        self._squares = squares.numpy()
 
     def _lifted(self, points: Tensor, space: Space) -> Tensor:
         points = points.detach().cpu().double()
@@ -128,14 +127,21 @@ class LinkScores:
         products = (self._queries[torch.from_numpy(rows)] @ self._points[columns].mT).numpy()
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             farthest = (self.sources[rows] + self.targets[numbers].max() - least + _ROUNDING) / self.slope
-            limits = 0.5 * (self._nodes[rows, 2] - farthest) if self.euclidean else -np.cosh(np.sqrt(farthest))
+            limits = 0.5 * (self._squares[rows] - farthest) if self.euclidean else -np.cosh(np.sqrt(farthest))
         limits[~(farthest >= 0)] = np.inf
-        run_on_rows(
-            _bound_products, products.shape, products, rows, numbers, self._nodes, limits, self.slope,
-            least - _ROUNDING, self.euclidean, upper,
-        )  # fmt: skip
-        first, second = np.nonzero(products > -np.inf)
-        return np.column_stack([rows[first], numbers[second]])
+        first, second = np.nonzero(products >= limits[:, None])
+        pairs, products = np.column_stack([rows[first], numbers[second]]), products[first, second]
+        bounds = self._bounds(pairs, products, self.sources[pairs[:, 0]] + self.targets[pairs[:, 1]])
+        return pairs[(bounds >= least - _ROUNDING) & _wanted(pairs, upper)]
+
+    def _bounds(self, pairs: Pairs, products: Scores, terms: Scores) -> Scores:
+        """The highest scores that inner products allow, ``terms`` being all but the distance."""
+        if self.euclidean:
+            squares = (self._squares[pairs[:, 0]] - 2 * products).clip(0)
+        else:
+            squares = np.arccosh((-products).clip(1)) ** 2
+        bounds: Scores = terms - self.slope * squares
+        return bounds
 
     def near_popular(self, count: int, least: Callable[[], float], directed: bool) -> Iterator[Pairs]:
         """Blocks of pairs, as ``near`` has them, one of whose nodes is among the ``count`` with the highest terms."""
@@ -152,16 +158,21 @@ class LinkScores:
         """
         assert self.graph is not None
         graph, most = self.graph.graph, self.num_nodes if most is None else most
-        paths = np.minimum(self._paths(most)[rows], self.num_nodes)
-        places = np.concatenate([np.zeros(1, np.int64), np.cumsum(paths)])
-        found = np.full(places[-1], -1, np.int64)
-        run_on_rows(
-            _find_sharing, (len(rows), max(1, len(found) // max(len(rows), 1))), rows, places, graph.indptr,
-            graph.indices, most, self.graph.weights, self.weights, self._nodes, self._queries.numpy(),
-            self._points.numpy(), self.slope, least - _ROUNDING, self.euclidean, upper, found,
-        )  # fmt: skip
-        pairs = np.column_stack([np.repeat(rows, paths), found])
-        return pairs[found >= 0]
+        degrees = np.diff(graph.indptr)
+        between = graph[rows] * ((degrees > 1) & (degrees <= most)).astype(np.float64)  # degree 1 only leads back
+        between.eliminate_zeros()
+        counts = (between @ graph).tocoo()
+        pairs = np.column_stack([rows[counts.coords[0]], counts.coords[1]])
+        bounds = self.sources[pairs[:, 0]] + self.targets[pairs[:, 1]] + self.weights[0] * np.log1p(counts.data)
+        for kind in np.flatnonzero(self.weights[1:]) + 1:
+            sums = (between * self.graph.weights[:, kind]).tocsr() @ graph  # the same entries in the same order
+            bounds += self.weights[kind] * np.log1p(sums.data)
+        kept = (bounds >= least - _ROUNDING) & _wanted(pairs, upper)  # the distance only takes away
+        pairs, bounds = pairs[kept], bounds[kept]
+        if not self.slope:
+            return pairs
+        products = (self._queries[pairs[:, 0]] * self._points[pairs[:, 1]]).sum(1).numpy()
+        return pairs[self._bounds(pairs, products, bounds) >= least - _ROUNDING]
 
     def sharing_blocks(self, most: int | None = None) -> list[Nodes]:
         """All nodes in blocks for ``sharing``, of about as many paths each."""
@@ -285,66 +296,6 @@ def _blocks(nodes: Nodes, width: int) -> list[Nodes]:
     return [nodes[first : first + size] for first in range(0, len(nodes), size)]
 
 
-@inlined
-def _bound(product: float, square: float, terms: float, slope: float, euclidean: bool) -> Any:
-    """The highest score that an inner product allows."""
-    if euclidean:
-        return terms - slope * max(square - 2 * product, 0.0)
-    distance = np.arccosh(max(-product, 1.0))
-    return terms - slope * distance * distance
-
-
-@compiled
-def _bound_products(
-    first: int, last: int, products: Any, rows: Any, columns: Any, nodes: Any, limits: Any, slope: float, least: float,
-    euclidean: bool, upper: bool
-) -> None:  # fmt: skip
-    """Replaces inner products by upper bounds of scores, and by -inf where these are below ``least``."""
-    for r in range(first, last):
-        row, limit = rows[r], limits[r]
-        for c in range(len(columns)):
-            column, product = columns[c], products[r, c]
-            products[r, c] = -np.inf
-            if product >= limit and column != row and not (upper and column < row):
-                bound = _bound(product, nodes[row, 2], nodes[row, 0] + nodes[column, 1], slope, euclidean)
-                if bound >= least:
-                    products[r, c] = bound
-
-
-@compiled
-def _find_sharing(
-    first: int, last: int, rows: Any, places: Any, starts: Any, neighbors: Any, most: int, counts: Any, weights: Any,
-    nodes: Any, queries: Any, points: Any, slope: float, least: float, euclidean: bool, upper: bool, found: Any
-) -> None:  # fmt: skip
-    """Sums over the neighbors of a row's neighbors, and writes those whose scores may be ``least`` or more."""
-    sums = np.zeros((len(nodes), 3))
-    touched = np.empty(len(nodes), np.int64)
-    for r in range(first, last):
-        row, count, place = rows[r], 0, places[r]
-        for step in range(starts[row], starts[row + 1]):
-            middle = neighbors[step]
-            if starts[middle + 1] - starts[middle] > most:
-                continue
-            for end in range(starts[middle], starts[middle + 1]):
-                other = neighbors[end]
-                if other == row or (upper and other < row):
-                    continue
-                if sums[other, 0] == 0:
-                    touched[count] = other
-                    count += 1
-                for kind in range(3):
-                    sums[other, kind] += counts[middle, kind]
-        for k in range(count):
-            other = touched[k]
-            bound = nodes[row, 0] + nodes[other, 1]
-            for kind in range(3):
-                bound += weights[kind] * np.log1p(sums[other, kind])
-                sums[other, kind] = 0.0
-            if bound >= least and slope > 0:  # the distance only takes away
-                product = 0.0
-                for axis in range(queries.shape[1]):
-                    product += queries[row, axis] * points[other, axis]
-                bound = _bound(product, nodes[row, 2], bound, slope, euclidean)
-            if bound >= least:
-                found[place] = other
-                place += 1
+def _wanted(pairs: Pairs, upper: bool) -> NDArray[np.bool_]:
+    """Whether a pair is of two nodes, and with ``upper`` has the larger one second."""
+    return pairs[:, 0] < pairs[:, 1] if upper else pairs[:, 0] != pairs[:, 1]

@@ -23,7 +23,7 @@ from h2hgcn.errors import DamagedRunError, DataError, DataWarning
 from h2hgcn.files import read_tensors, write_tensors
 from h2hgcn.layers.spaces import check_space
 from h2hgcn.models.row_blocks import Progress, can_go_by_blocks, point_blocks
-from h2hgcn.tasks.base import all_points, encoder_inputs
+from h2hgcn.tasks.model import all_points, encoder_inputs
 from h2hgcn.training.building import class_names
 from h2hgcn.training.names import ids_of
 

@@ -20,7 +20,8 @@ from h2hgcn.models import ENCODERS, H2HGCN, Encoder
 from h2hgcn.models.encoder import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, option_types, plain_options, suggestion
 from h2hgcn.tasks import TASKS
-from h2hgcn.tasks.base import Model, Problem
+from h2hgcn.tasks.base import Problem
+from h2hgcn.tasks.model import Model
 from h2hgcn.training.folder import FORMAT
 from h2hgcn.training.settings import TrainingSettings, torch_seeded
 

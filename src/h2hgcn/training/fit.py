@@ -22,7 +22,8 @@ from h2hgcn.embeddings.coordinates import check_points
 from h2hgcn.errors import DataError
 from h2hgcn.files import checksum_of
 from h2hgcn.layers.inputs import node_vectors_of
-from h2hgcn.tasks.base import Model, Problem, Task
+from h2hgcn.tasks.base import Problem, Task
+from h2hgcn.tasks.model import Model
 from h2hgcn.training.artifacts import coordinates_of
 from h2hgcn.training.batching import plan_batches
 from h2hgcn.training.building import EncoderFactory, build_model, describe, encoder_factory

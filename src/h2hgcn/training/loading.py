@@ -11,7 +11,7 @@ from h2hgcn.datasets.on_disk import fingerprint, load_saved_graph
 from h2hgcn.errors import DataError
 from h2hgcn.files import checksum_of, load_weights, read_tensors
 from h2hgcn.options import default_options
-from h2hgcn.tasks.base import Model
+from h2hgcn.tasks.model import Model
 from h2hgcn.training.building import encoder_factory, make_encoder, settings_from, task_from
 from h2hgcn.training.folder import SETTINGS, RunFolder, difference
 from h2hgcn.training.loop import weights_of

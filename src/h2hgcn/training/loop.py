@@ -15,8 +15,9 @@ from torch.nn.utils import get_total_norm
 
 from h2hgcn.errors import DamagedRunError, NonFiniteError
 from h2hgcn.files import Weights, check_weights, part_of, read_tensors, write_tensors
-from h2hgcn.tasks.base import Model, Problem
+from h2hgcn.tasks.base import Problem
 from h2hgcn.tasks.metrics import Metrics
+from h2hgcn.tasks.model import Model
 from h2hgcn.training.distributed import ALONE, Ranks
 from h2hgcn.training.optimizers import StiefelOptimizer
 from h2hgcn.training.settings import TrainingSettings, epoch_random, torch_seeded

@@ -20,10 +20,10 @@ from h2hgcn.datasets.loading import read_edges_from
 from h2hgcn.datasets.nodes import NodeValues, aligned, and_more, feature_tensor, features_of, read_features
 from h2hgcn.datasets.pairs import contains
 from h2hgcn.datasets.table_files import DELIMITED_SUFFIXES, TextFormat
-from h2hgcn.datasets.tables import Ids, shown
+from h2hgcn.datasets.tables import Ids, listed, shown
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.tasks.base import Problem
-from h2hgcn.tasks.checks import check_same_columns, listed
+from h2hgcn.tasks.checks import check_same_columns
 from h2hgcn.training.names import NodeNames
 from h2hgcn.training.run import Run, reached_from
 

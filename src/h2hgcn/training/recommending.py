@@ -76,13 +76,16 @@ class RecommendedLinks(list[Recommendation]):
     """
 
     def __init__(self, columns: dict[str, Any]) -> None:
-        self._columns = _lists(columns)
-        self.nodes, self.ranks = self._columns["node"], self._columns["rank"]
-        super().__init__(map(Recommendation, *(self._columns[name] for name in ("other", "probability", "distance"))))
+        lists = _lists(columns)
+        self.nodes, self.ranks = lists["node"], lists["rank"]
+        super().__init__(map(Recommendation, lists["other"], lists["probability"], lists["distance"]))
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The columns ``node``, ``rank``, ``other``, ``distance`` and ``probability``, as ``h2hgcn recommend`` has."""
-        return import_pandas().DataFrame(self._columns)
+        frame = import_pandas().DataFrame(self, columns=["other", "probability", "distance"])
+        frame.insert(0, "node", self.nodes)
+        frame.insert(1, "rank", self.ranks)
+        return frame[["node", "rank", "other", "distance", "probability"]]
 
 
 class TopLink(NamedTuple):
@@ -98,14 +101,16 @@ class TopLinks(list[TopLink]):
     """The likeliest missing links of a graph, the likeliest first."""
 
     def __init__(self, columns: dict[str, Any]) -> None:
-        self._columns = _lists(columns)
-        super().__init__(map(TopLink, *(self._columns[name] for name in TopLink._fields)))
+        lists = _lists(columns)
+        super().__init__(map(TopLink, *(lists[name] for name in TopLink._fields)))
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The columns ``rank``, ``source``, ``target``, ``distance`` and ``probability``, as ``h2hgcn recommend --top``
         has.
         """
-        return import_pandas().DataFrame(self._columns)
+        frame = import_pandas().DataFrame(self, columns=TopLink._fields)
+        frame.insert(0, "rank", range(1, 1 + len(self)))
+        return frame[["rank", "source", "target", "distance", "probability"]]
 
 
 def _lists(columns: dict[str, Any]) -> dict[str, list[Any]]:

@@ -19,10 +19,11 @@ from h2hgcn.embeddings.nearest import Direction, Rank, as_links, check_direction
 from h2hgcn.errors import DataError
 from h2hgcn.files import write_tensors
 from h2hgcn.layers.inputs import node_vectors_of
-from h2hgcn.tasks.base import Model, Problem, encode_nodes
+from h2hgcn.tasks.base import Problem
 from h2hgcn.tasks.checks import check_same_columns
 from h2hgcn.tasks.graphs import encode_graphs, graph_probabilities
 from h2hgcn.tasks.links import LinkHead
+from h2hgcn.tasks.model import Model, encode_nodes
 from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.training.artifacts import coordinates_of, labels_of, write_layout, write_points, write_report_of
 from h2hgcn.training.building import EncoderFactory, settings_from

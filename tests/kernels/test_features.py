@@ -3,7 +3,7 @@ import scipy.sparse as sp
 import torch
 from samples import generator
 
-from h2hgcn.graph.features import prepare_features
+from h2hgcn.kernels.csr import prepare_features
 
 
 def sparse(rows=9, columns=5):
