@@ -61,7 +61,7 @@ def test_a_search_scores_the_links_of_a_node_as_the_decoder_does(space, incoming
     head, points = head_of(space), points_of(space)
     logits = head(points, PAIRS, 0.7).view(7, 7)
     logits = logits.mT if incoming else logits
-    queries, terms, slope, *_ = head.as_search(lambda: pytest.fail("no terms"), points, incoming, 0.7)
-    scores = terms - slope * squared_distance(space)(queries.unsqueeze(1), points)
-    shared = logits - scores
-    torch.testing.assert_close(shared, shared[:, :1].expand(7, 7))
+    queries, own, terms, slopes, *_ = head.as_search(lambda: pytest.fail("no terms"), points, incoming, 0.7)
+    own, terms, (slope,) = torch.from_numpy(own), torch.from_numpy(terms), slopes
+    scores = own.mT + terms - slope * squared_distance(space)(queries.unsqueeze(1), points)
+    torch.testing.assert_close(scores, logits)

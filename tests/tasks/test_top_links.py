@@ -22,18 +22,19 @@ def edges_of(seed, count=90):
     return np.random.default_rng(seed).integers(COUNT, size=(count, 2))
 
 
-def scores_of(seed, space="lorentz", moved=False, terms=True, graph=True, directed=False, slope=0.7):
+def scores_of(seed, space="lorentz", moved=False, terms=True, graph=True, directed=False, slopes=(0.7, 2.0)):
     """What a decoder with all its terms makes of random points."""
     random = np.random.default_rng(seed)
     points = random_points(COUNT, 3, 4.0, seed)
     queries = random_points(COUNT, 3, 4.0, seed + 1) if moved else points
     if space == "ball":
         points, queries = poincare.from_lorentz(points), poincare.from_lorentz(queries)
-    sources = random.normal(size=COUNT) * terms
-    targets = random.normal(size=COUNT) * terms if directed else sources
+    size, weights = (len(slopes), COUNT), np.array([[0.5, -0.4, 1.5], [0.3, 2.0, 0.0]])[: len(slopes)]
+    sources = random.normal(size=size) * terms
+    targets = random.normal(size=size) * terms if directed else sources
     return LinkScores(
-        sources, targets, points, queries if moved else points, space, slope,
-        Neighborhoods(edges_of(seed), COUNT) if graph else None, np.array([0.5, -0.4, 1.5]),
+        sources, targets, points, queries if moved else points, space, np.array(slopes),
+        Neighborhoods(edges_of(seed), COUNT) if graph else None, weights,
     )  # fmt: skip
 
 
@@ -72,9 +73,10 @@ def test_scores_are_the_formula(seed):
     points, queries = random_points(COUNT, 3, 4.0, seed), random_points(COUNT, 3, 4.0, seed + 1)
     pairs = edges_of(seed + 1)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    shared = graph.features(pairs)[:, :3] @ [0.5, -0.4, 1.5]
+    shared = np.array([[0.5, -0.4, 1.5], [0.3, 2.0, 0.0]]) @ graph.features(pairs)[:, :3].T
     squares = lorentz.squared_distance(queries[pairs[:, 0]], points[pairs[:, 1]]).numpy()
-    wanted = scores.sources[pairs[:, 0]] + scores.targets[pairs[:, 1]] - 0.7 * squares + shared
+    terms = scores.sources[:, pairs[:, 0]] + scores.targets[:, pairs[:, 1]]
+    wanted = (terms - np.outer([0.7, 2.0], squares) + shared).max(0)
     np.testing.assert_allclose(scores.of(pairs), wanted, atol=1e-9)
 
 

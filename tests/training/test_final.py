@@ -69,8 +69,8 @@ def test_learning_rates_are_those_of_the_run():
 def test_what_was_fitted_on_validation_links_is_taken_over():
     run = small_fit(replace(TASKS["lp"], neighborhood_terms=True))
     terms = run.model.head.neighborhood
-    terms.weights.copy_(torch.arange(1.0, 6.0))
-    terms.slope.fill_(2.0)
+    terms.weights.copy_(torch.arange(1.0, 11.0).view(2, 5))
+    terms.slopes.fill_(2.0)
     final = run.finalize()
     assert all(
         torch.equal(terms.state_dict()[name], value)

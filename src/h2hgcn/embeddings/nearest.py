@@ -191,20 +191,23 @@ class ExactSearch:
 
 
 class ScoredSearch(ExactSearch):
-    """All scores ``terms[j] - slope · d(queries[i], points[j])² + of_rows([i])[0, j]``, in blocks: what a decoder makes
-    of a node's links that goes by more than their distance. ``queries`` are of the kind of ``vectors.points``.
+    """All scores ``own[p, i] + terms[p, j] - slopes[p] · d(queries[i], points[j])² + of_rows([i])[p, 0, j]``, the
+    largest over ``p``, in blocks: what a decoder makes of a node's links that goes by more than their distance.
+    ``queries`` are of the kind of ``vectors.points``.
     """
 
     def __init__(
         self,
         vectors: Vectors,
         queries: torch.Tensor,
-        terms: torch.Tensor,
-        slope: float,
+        own: Distances,
+        terms: Distances,
+        slopes: Distances,
         of_rows: Callable[[Nodes], Distances] | None = None,
     ) -> None:
         self._points, self._euclidean = vectors.points, vectors.euclidean
-        self._queries, self._terms, self._slope, self._of_rows = queries, terms, slope, of_rows
+        self._queries, self._of_rows = queries, of_rows
+        self._own, self._terms, self._slopes = map(torch.from_numpy, (own, terms, slopes))
 
     def _scores(self, nodes: torch.Tensor) -> torch.Tensor:
         queries, points = self._queries[nodes], self._points
@@ -213,8 +216,10 @@ class ScoredSearch(ExactSearch):
         else:
             products = queries[:, :1] * points[:, 0] - queries[:, 1:] @ points[:, 1:].mT
             squares = products.clamp_min_(1).acosh_().square_()
-        scores = self._terms - self._slope * squares
-        return scores if self._of_rows is None else scores.add_(torch.from_numpy(self._of_rows(nodes.numpy())))
+        scores = self._own[:, nodes, None] + self._terms[:, None] - self._slopes[:, None, None] * squares
+        if self._of_rows is not None:
+            scores += torch.from_numpy(self._of_rows(nodes.numpy()))
+        return scores.amax(0)
 
 
 class FaissSearch:
@@ -244,12 +249,12 @@ class WidenedSearch:
         self, search: FaissSearch, terms: Distances, two_hops: Callable[[Nodes, int], Nodes] | None = None
     ) -> None:
         self.nearest, self._two_hops = search, two_hops
-        self._by_terms = np.argsort(-terms, kind="stable")
+        self._by_terms = np.argsort(-terms, axis=1, kind="stable")
 
     def search(self, nodes: Nodes, count: int) -> Nodes:
         """For each node, at least ``count`` different points; -1 where there is none."""
         count *= 4 * self.nearest.width
-        popular = self._by_terms[: POPULAR * self.nearest.width]
+        popular = np.unique(self._by_terms[:, : POPULAR * self.nearest.width])
         parts = [self.nearest.search(nodes, count), np.broadcast_to(popular, (len(nodes), len(popular)))]
         if self._two_hops is not None:
             parts.append(self._two_hops(nodes, count))

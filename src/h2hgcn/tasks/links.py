@@ -142,30 +142,34 @@ class LinkHead(nn.Module):
         self, graph: Callable[[], Neighborhoods], points: Tensor, incoming: bool, distance_scale: Tensor | float = 1.0
     ) -> LinkSearch:
         """The links of each node, those from it or the ``incoming`` ones, as a search among all ``points``."""
-        slope = float(distance_scale) ** 2 / self.decoder.t.item()
-        queries, terms = points, torch.zeros(len(points), dtype=torch.float64)
+        slope, constant = float(distance_scale) ** 2 / self.decoder.t.item(), (self.decoder.r / self.decoder.t).item()
+        queries, terms = points, [torch.zeros(len(points), dtype=torch.float64)] * 2
         if self.has_terms:
-            terms = self._terms(points, distance_scale)[0 if incoming else 1].double().cpu()
+            terms = [each.double().cpu() for each in self._terms(points, distance_scale)]
         if self.directed:  # d(W x, y) = d(x, W⁻¹ y)
             queries = rotated(points, self.source_map.mT if incoming else self.source_map, self.space)
+        ends = (1, 0) if incoming else (0, 1)
+        own, others = (terms[end].numpy()[None] for end in ends)
         if self.neighborhood is None or not self.neighborhood.fitted:
-            return LinkSearch(queries, terms, slope)
-        neighborhoods, factor = graph(), self.neighborhood.slope.item()
-        weights = self.neighborhood.weights.cpu().numpy()
-        terms = factor * terms + torch.from_numpy(neighborhoods.of_nodes(weights, 0 if incoming else 1))
+            return LinkSearch(queries, own + constant, others, np.array([slope]))
+        slopes, weights, biases = self.neighborhood.pieces
+        neighborhoods, factors = graph(), slopes[:, None]
+        own, others = (
+            factors * each + neighborhoods.of_nodes(weights, end) for each, end in zip((own, others), ends, strict=True)
+        )
         of_rows = partial(neighborhoods.of_rows, weights)
-        return LinkSearch(queries, terms, factor * slope, of_rows, neighborhoods.two_hops)
+        own += factors * constant + biases[:, None]
+        return LinkSearch(queries, own, others, slopes * slope, of_rows, neighborhoods.two_hops)
 
     def pair_scores(
         self, graph: Callable[[], Neighborhoods], points: Tensor, distance_scale: Tensor | float = 1.0
     ) -> LinkScores:
-        """``logits_in`` a graph of all pairs of ``points``, up to a constant."""
-        outgoing, incoming = (self.as_search(graph, points, way, distance_scale) for way in (False, True))
+        """``logits_in`` a graph of all pairs of ``points``."""
+        search = self.as_search(graph, points, False, distance_scale)
         shared: tuple[Neighborhoods | None, Any] = (None, None)
         if self.neighborhood is not None and self.neighborhood.fitted:
-            shared = graph(), self.neighborhood.weights.cpu().numpy()
-        terms = incoming.terms.numpy(), outgoing.terms.numpy()
-        return LinkScores(*terms, points, outgoing.queries, self.space, outgoing.slope, *shared)
+            shared = graph(), self.neighborhood.pieces[1]
+        return LinkScores(search.own, search.terms, points, search.queries, self.space, search.slopes, *shared)
 
 
 def rotated(points: Tensor, matrix: Tensor, space: Space) -> Tensor:

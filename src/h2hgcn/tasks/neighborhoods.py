@@ -25,10 +25,13 @@ _DEGREE = 2  # features of a node
 # The folds of out-of-fold scores, the fewest links that weights are fitted on, and the AUC that a better MRR may cost.
 _FOLDS, _FEWEST, _TOLERANCE = 5, 10, 0.002
 
-# Further pairs without an edge that weights are fitted on, and what all such pairs together may count beside the links:
-# as much as these serves the order of all pairs, many times as much serves the top.
+# Further pairs without an edge that weights are fitted on. All such pairs together count as much as the links, which
+# serves the order of all pairs, or for the second piece so many times as much, which serves the top.
 NUM_OTHERS = 30_000
-_RATIOS = (1, 5, 30)
+_RATIO = 100
+
+# The second piece counts from the likeliest 2 % of the pairs without an edge on, and so many times as much.
+_LEVEL, _STEEPNESS = 0.98, 10.0
 
 # Of candidates from two steps away: the neighbors of a node that are looked at, and the highest degree of such a one.
 _REACH, HUB = 64, 1000
@@ -70,19 +73,22 @@ class Neighborhoods:
         of_nodes = [source, target] if self.directed else [source + target]
         return np.hstack([np.log1p(shared_neighbors(self.graph, self.weights, pairs)), *of_nodes])
 
-    def of_nodes(self, weights: NDArray[np.float64], end: int) -> NDArray[np.float64]:
-        """What each node adds to links that it has no edge for, as their source (``end`` 0) or target (1)."""
+    def of_nodes(self, weights: Rows, end: int) -> Rows:
+        """What each node adds to links that it has no edge for, as their source (``end`` 0) or target (1), by each row
+        of weights ``(p, n)``.
+        """
         first = _SHARED + end * _DEGREE * self.directed
-        return self._of_ends(self.degrees[end], end) @ weights[first : first + _DEGREE]
+        return weights[:, first : first + _DEGREE] @ self._of_ends(self.degrees[end], end).T
 
     def _of_ends(self, degrees: NDArray[np.integer], end: int) -> Rows:
         return np.where(degrees[:, None] > 0, _of_degrees(degrees), self._typical[end])
 
-    def of_rows(self, weights: NDArray[np.float64], nodes: NDArray[np.int64]) -> Rows:
-        """What shared neighbors add to links of some nodes with all others ``(nodes, n)``."""
-        rows, total = self.graph[nodes], np.zeros((len(nodes), self.graph.shape[0]))
-        for weight, of_neighbors in zip(weights, self.weights.T, strict=False):
-            total += weight * np.log1p((rows * of_neighbors).tocsr().astype(np.float64) @ self.graph).toarray()
+    def of_rows(self, weights: Rows, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What shared neighbors add to links of some nodes with all others, ``(p, nodes, n)`` by row of weights."""
+        rows, total = self.graph[nodes], np.zeros((len(weights), len(nodes), self.graph.shape[0]))
+        for kind in range(_SHARED):
+            counted = (rows * self.weights[:, kind]).tocsr().astype(np.float64) @ self.graph
+            total += weights[:, kind, None, None] * np.log1p(counted).toarray()
         return total
 
     def two_hops(self, nodes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -164,29 +170,39 @@ def _sum_shared(first: int, last: int, starts: Any, neighbors: Any, weights: Any
 
 
 class NeighborhoodTerms(nn.Module):
-    """Adds what ``Neighborhoods`` tell to the logits of a decoder: ``slope · logit + <weights, features> + bias``.
+    """Adds what ``Neighborhoods`` tell to the logits of a decoder: the larger one of two pieces, each of which is
+    ``slope · logit + <weights, features> + bias``.
 
-    The weights are those of a logistic regression on validation pairs, which no decoder was trained on; on training
-    pairs a decoder is too sure of itself for anything to be added. Until they are fitted, logits stay as they are.
+    The weights are those of logistic regressions on validation pairs, which no decoder was trained on; on training
+    pairs a decoder is too sure of itself for anything to be added. The first piece orders all pairs. The second is
+    larger for the likeliest ones alone, where other weights tell which of them are links. Until they are fitted, logits
+    stay as they are.
     """
 
-    slope: Tensor
+    slopes: Tensor
     weights: Tensor
-    bias: Tensor
+    biases: Tensor
 
     def __init__(self, directed: bool = False) -> None:
         super().__init__()
-        self.register_buffer("slope", torch.ones(()))
-        self.register_buffer("weights", torch.zeros(_SHARED + _DEGREE * (1 + directed)))
-        self.register_buffer("bias", torch.zeros(()))
+        self.register_buffer("slopes", torch.ones(2))
+        self.register_buffer("weights", torch.zeros(2, _SHARED + _DEGREE * (1 + directed)))
+        self.register_buffer("biases", torch.zeros(2))
 
     @property
     def fitted(self) -> bool:
         return bool(self.weights.any())
 
+    @property
+    def pieces(self) -> tuple[NDArray[np.float64], Rows, NDArray[np.float64]]:
+        """Slopes ``(2,)``, weights ``(2, n)`` and biases ``(2,)``."""
+        slopes, weights, biases = (each.double().cpu().numpy() for each in (self.slopes, self.weights, self.biases))
+        return slopes, weights, biases
+
     def forward(self, logits: Tensor, neighborhoods: Neighborhoods, pairs: Tensor) -> Tensor:
-        features = neighborhoods.features(pairs.cpu().numpy()) @ self.weights.double().cpu().numpy()
-        return self.slope * logits + (torch.from_numpy(features).to(logits) + self.bias)
+        features = neighborhoods.features(pairs.cpu().numpy()) @ self.weights.double().cpu().numpy().T
+        pieces = self.slopes * logits[:, None] + (torch.from_numpy(features).to(logits) + self.biases)
+        return pieces.amax(1)
 
     def fit(self, rows: Rows, labels: NDArray[np.bool_], others: Rows) -> bool:
         """Fits the weights to pairs that are links or not, and to ``others`` that are not.
@@ -196,62 +212,70 @@ class NeighborhoodTerms(nn.Module):
         """
         if min(labels.sum(), (~labels).sum()) < _FEWEST:
             return False
-        ratio = _best_ratio(rows, labels, others)
-        if ratio is None:
+        count = _best_count(rows, labels, others)
+        if count == 0:
             return False
-        scale, regression = _regression(rows, labels, others, ratio)
-        weights = regression.coef_[0] / scale.scale_
-        self.slope.fill_(weights[0])
-        self.weights.copy_(torch.from_numpy(weights[1:]))
-        self.bias.fill_(regression.intercept_[0] - weights @ scale.mean_)
+        weights, biases = _pieces(rows, labels, others, count)
+        self.slopes.copy_(torch.from_numpy(weights[:, 0]))
+        self.weights.copy_(torch.from_numpy(weights[:, 1:]))
+        self.biases.copy_(torch.from_numpy(biases))
         return True
 
 
 def out_of_fold(rows: Rows, labels: NDArray[np.bool_], others: Rows) -> Scores:
     """The logits of pairs that ``NeighborhoodTerms`` were fitted on, each by weights that were fitted without it."""
-    return _in_folds(rows, labels, others, _best_ratio(rows, labels, others))[0]
+    return _in_folds(rows, labels, others, _best_count(rows, labels, others))[0]
 
 
-def _best_ratio(rows: Rows, labels: NDArray[np.bool_], others: Rows) -> int | None:
-    """The ratio of the best MRR among those whose AUC is as good as any, out of fold; None is the decoder alone.
-
-    A ratio by which a higher logit speaks against a link is none.
+def _best_count(rows: Rows, labels: NDArray[np.bool_], others: Rows) -> int:
+    """The number of pieces of the best MRR among those whose AUC is as good as any, out of fold; 0 is the decoder
+    alone. Pieces by which a higher logit speaks against a link are none.
     """
-    ratios = [ratio for ratio in _RATIOS if _regression(rows, labels, others, ratio)[-1].coef_[0, 0] > 0]
-    found = {ratio: _in_folds(rows, labels, others, ratio)[1] for ratio in (None, *ratios)}
+    counts = [count for count in (1, 2) if (_pieces(rows, labels, others, count)[0][:, 0] > 0).all()]
+    found = {count: _in_folds(rows, labels, others, count)[1] for count in (0, *counts)}
     best = max((1 - above).mean() for above in found.values())
-    as_good = [ratio for ratio, above in found.items() if (1 - above).mean() >= best - _TOLERANCE]
-    return max(as_good, key=lambda ratio: (1 / (1 + labels.sum() * found[ratio])).mean())
+    as_good = [count for count, above in found.items() if (1 - above).mean() >= best - _TOLERANCE]
+    return max(as_good, key=lambda count: (1 / (1 + labels.sum() * found[count])).mean())
 
 
-def _in_folds(rows: Rows, labels: NDArray[np.bool_], others: Rows, ratio: int | None) -> tuple[Scores, Scores]:
+def _in_folds(rows: Rows, labels: NDArray[np.bool_], others: Rows, count: int) -> tuple[Scores, Scores]:
     """Scores of pairs by weights that were fitted without them; and for each link the share of pairs that are not
     links above it, by the same weights.
     """
     from sklearn.model_selection import StratifiedKFold  # scikit-learn takes a while to import, and serves this alone
 
-    scores, above = rows[:, 0].copy(), np.empty(len(rows))
+    scores, above = np.empty(len(rows)), np.empty(len(rows))
     for train, test in StratifiedKFold(_FOLDS, shuffle=True, random_state=0).split(rows, labels):
-        rest = np.concatenate([rows[test][~labels[test]], others])
-        others_scores = rest[:, 0]
-        if ratio is not None:
-            regression = _regression(rows[train], labels[train], others, ratio)
-            scores[test], others_scores = regression.decision_function(rows[test]), regression.decision_function(rest)
-        ordered = np.sort(others_scores)
+        weights, biases = _pieces(rows[train], labels[train], others, count)
+        scores[test], of_others = ((some @ weights.T + biases).max(1) for some in (rows[test], others))
+        ordered = np.sort(np.concatenate([scores[test][~labels[test]], of_others]))
         places = sum(np.searchsorted(ordered, scores[test], side) for side in ("left", "right")) / 2
         above[test] = 1 - places / len(ordered)
     return scores, above[labels]
 
 
-def _regression(rows: Rows, labels: NDArray[np.bool_], others: Rows, ratio: int) -> Any:
-    """Fitted with pairs that are not links counting ``ratio`` times as much as links; its logits are for as many."""
+def _pieces(rows: Rows, labels: NDArray[np.bool_], others: Rows, count: int) -> tuple[Rows, Scores]:
+    """Weights ``(2, m)`` and biases ``(2,)``: twice the decoder alone, twice the first piece, or both."""
+    weights, biases = np.zeros((2, rows.shape[1])), np.zeros(2)
+    weights[:, 0] = 1
+    if count:
+        weights[:], biases[:] = _regression(rows, labels, others, 1)
+    if count == 2:
+        of_top, bias = _regression(rows, labels, others, _RATIO)
+        level = np.quantile(np.concatenate([rows[~labels], others]) @ of_top + bias, _LEVEL)
+        weights[1] += _STEEPNESS * of_top
+        biases[1] += _STEEPNESS * (bias - level)
+    return weights, biases
+
+
+def _regression(rows: Rows, labels: NDArray[np.bool_], others: Rows, ratio: int) -> tuple[Scores, float]:
+    """Weights and bias, fitted with pairs that are not links counting ``ratio`` times as much as links."""
     from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     labels = np.concatenate([labels, np.zeros(len(others), dtype=bool)])
-    weights = np.where(labels, 1.0, ratio * labels.sum() / (~labels).sum())
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    model.fit(np.concatenate([rows, others]), labels, logisticregression__sample_weight=weights)
-    model[-1].intercept_ += np.log(ratio)
-    return model
+    counts = np.where(labels, 1.0, ratio * labels.sum() / (~labels).sum())
+    scale = StandardScaler()
+    model = LogisticRegression(max_iter=1000).fit(scale.fit_transform(np.concatenate([rows, others])), labels, counts)
+    weights = model.coef_[0] / scale.scale_
+    return weights, float(model.intercept_[0] - weights @ scale.mean_)

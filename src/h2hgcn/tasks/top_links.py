@@ -34,53 +34,55 @@ _K_OF_PRECISION, _MOST_NODES = 100, 20_000
 
 
 class LinkSearch(NamedTuple):
-    """The logit of a link between node ``i`` and another ``j`` is ``terms[j] - slope · d(queries[i], points[j])²``,
-    plus ``of_rows([i])[0, j]`` if that is there, and a number that all links of ``i`` share. ``d`` is the distance at
+    """The logit of a link between node ``i`` and another ``j`` is the largest over ``p`` of ``own[p, i] + terms[p, j] -
+    slopes[p] · d(queries[i], points[j])²``, plus ``of_rows([i])[p, 0, j]`` if that is there. ``d`` is the distance at
     curvature -1. ``two_hops`` gives others that a node shares neighbors with.
     """
 
     queries: Tensor
-    terms: Tensor
-    slope: float
+    own: NDArray[np.float64]
+    terms: NDArray[np.float64]
+    slopes: NDArray[np.float64]
     of_rows: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None
     two_hops: Callable[[NDArray[np.int64], int], NDArray[np.int64]] | None = None
 
 
 class LinkScores:
-    """``sources[i] + targets[j] - slope · d(queries[i], points[j])² + <weights, log(1 + s)>`` of all pairs of nodes.
+    """Of all pairs of nodes the largest over ``p`` of ``sources[p, i] + targets[p, j] - slopes[p] · d(queries[i],
+    points[j])² + <weights[p], log(1 + s)>``, which is the logit of a link (see ``LinkHead.pair_scores``).
 
     ``s`` are the sums over shared neighbors that ``Neighborhoods.features`` has. ``d`` is the distance at curvature -1.
-    That is the logit of a link up to a constant (see ``LinkHead.pair_scores``).
 
     Args:
-        sources, targets: Terms of the nodes ``(n,)``.
+        sources, targets: Terms of the nodes, ``(p, n)`` or ``(n,)``.
         points, queries: Of ``space``, ``(n, ...)``; without points the distance counts for nothing.
-        slope: Not negative.
-        graph, weights: Who shares neighbors, and the weights ``(3,)`` of the sums.
+        slopes: ``(p,)`` or one for all, positive.
+        graph, weights: Who shares neighbors, and the weights of the sums, ``(p, 3)`` or ``(3,)``.
     """
 
     def __init__(
         self,
-        sources: Scores,
-        targets: Scores,
+        sources: NDArray[np.float64],
+        targets: NDArray[np.float64],
         points: Tensor | None = None,
         queries: Tensor | None = None,
         space: Space = "lorentz",
-        slope: float = 1.0,
+        slopes: Scores | float = 1.0,
         graph: Neighborhoods | None = None,
         weights: NDArray[np.float64] | None = None,
     ) -> None:
-        self.sources, self.targets = (np.ascontiguousarray(terms, np.float64) for terms in (sources, targets))
-        self.num_nodes = len(self.sources)
-        self.slope = 0.0 if points is None else slope
+        self.sources, self.targets = (np.atleast_2d(terms).astype(np.float64) for terms in (sources, targets))
+        self.num_nodes = self.sources.shape[1]
+        self.slopes = np.zeros((1, 1)) if points is None else np.reshape(slopes, (-1, 1))
         self.graph = graph
-        self.weights = np.zeros(3) if weights is None else weights[:3].astype(np.float64)
+        self.weights = np.zeros((1, 3)) if weights is None else np.atleast_2d(weights)[:, :3].astype(np.float64)
         self.euclidean = points is None or space == "euclidean"
         points = torch.zeros(self.num_nodes, 1) if points is None else points
         queries = points if queries is None else queries
         own = self._lifted(points, space)
         asked = own if queries is points else self._lifted(queries, space)
-        self._rows, self._offset = (own, 0) if asked is own else (torch.cat([asked, own]), self.num_nodes)
+        self._rows = own if asked is own else torch.cat([asked, own])
+        self._offset = len(self._rows) - self.num_nodes
         # nearness is an inner product; its last axis adds the most that rounding can take away, which grows with the
         # sizes of both points
         squares = torch.zeros(self.num_nodes, dtype=torch.float64)
@@ -101,13 +103,17 @@ class LinkScores:
 
     def of(self, pairs: Pairs) -> Scores:
         """The scores of pairs ``(k, 2)``, source first."""
-        total: Scores = self.sources[pairs[:, 0]] + self.targets[pairs[:, 1]]
-        if self.slope:
-            total -= self.slope * self.squared_distances(pairs)
+        total = self._terms(pairs)
+        if self.slopes.any():
+            total -= self.slopes * self.squared_distances(pairs)
         if self.graph is not None:
             sums = shared_neighbors(self.graph.graph, self.graph.weights, pairs)
-            total += np.log1p(sums.round(12)) @ self.weights  # the order of a sum must not part what is equal
-        return total
+            total += self.weights @ np.log1p(sums.round(12)).T  # the order of a sum must not part what is equal
+        scores: Scores = total.max(0)
+        return scores
+
+    def _terms(self, pairs: Pairs) -> NDArray[np.float64]:
+        return self.sources[:, pairs[:, 0]] + self.targets[:, pairs[:, 1]]
 
     def squared_distances(self, pairs: Pairs) -> Scores:
         """Of the queries of sources to the points of targets."""
@@ -126,21 +132,22 @@ class LinkScores:
         numbers = np.arange(self.num_nodes)[columns]
         products = (self._queries[torch.from_numpy(rows)] @ self._points[columns].mT).numpy()
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            farthest = (self.sources[rows] + self.targets[numbers].max() - least + _ROUNDING) / self.slope
+            terms = self.sources[:, rows] + self.targets[:, numbers].max(1, keepdims=True)
+            farthest = ((terms - least + _ROUNDING) / self.slopes).max(0)
             limits = 0.5 * (self._squares[rows] - farthest) if self.euclidean else -np.cosh(np.sqrt(farthest))
         limits[~(farthest >= 0)] = np.inf
         first, second = np.nonzero(products >= limits[:, None])
         pairs, products = np.column_stack([rows[first], numbers[second]]), products[first, second]
-        bounds = self._bounds(pairs, products, self.sources[pairs[:, 0]] + self.targets[pairs[:, 1]])
+        bounds = self._bounds(pairs, products, self._terms(pairs))
         return pairs[(bounds >= least - _ROUNDING) & _wanted(pairs, upper)]
 
-    def _bounds(self, pairs: Pairs, products: Scores, terms: Scores) -> Scores:
+    def _bounds(self, pairs: Pairs, products: Scores, terms: NDArray[np.float64]) -> Scores:
         """The highest scores that inner products allow, ``terms`` being all but the distance."""
         if self.euclidean:
             squares = (self._squares[pairs[:, 0]] - 2 * products).clip(0)
         else:
             squares = np.arccosh((-products).clip(1)) ** 2
-        bounds: Scores = terms - self.slope * squares
+        bounds: Scores = (terms - self.slopes * squares).max(0)
         return bounds
 
     def near_popular(self, count: int, least: Callable[[], float], directed: bool) -> Iterator[Pairs]:
@@ -163,13 +170,13 @@ class LinkScores:
         between.eliminate_zeros()
         counts = (between @ graph).tocoo()
         pairs = np.column_stack([rows[counts.coords[0]], counts.coords[1]])
-        bounds = self.sources[pairs[:, 0]] + self.targets[pairs[:, 1]] + self.weights[0] * np.log1p(counts.data)
-        for kind in np.flatnonzero(self.weights[1:]) + 1:
+        bounds = self._terms(pairs) + self.weights[:, :1] * np.log1p(counts.data)
+        for kind in np.flatnonzero(self.weights[:, 1:].any(0)) + 1:
             sums = (between * self.graph.weights[:, kind]).tocsr() @ graph  # the same entries in the same order
-            bounds += self.weights[kind] * np.log1p(sums.data)
-        kept = (bounds >= least - _ROUNDING) & _wanted(pairs, upper)  # the distance only takes away
-        pairs, bounds = pairs[kept], bounds[kept]
-        if not self.slope:
+            bounds += self.weights[:, kind : kind + 1] * np.log1p(sums.data)
+        kept = (bounds.max(0) >= least - _ROUNDING) & _wanted(pairs, upper)  # the distance only takes away
+        pairs, bounds = pairs[kept], bounds[:, kept]
+        if not self.slopes.any():
             return pairs
         products = (self._queries[pairs[:, 0]] * self._points[pairs[:, 1]]).sum(1).numpy()
         return pairs[self._bounds(pairs, products, bounds) >= least - _ROUNDING]
@@ -245,7 +252,7 @@ def best_pairs(
     if scores.graph is not None:
         for rows in scores.sharing_blocks():
             best.add(scores.sharing(rows, best.least, not directed))
-    if scores.slope:
+    if scores.slopes.any():
         done = 0
         # a small block first, since nothing is ruled out yet
         start = -(-max(_PENDING, k) // scores.num_nodes)
@@ -286,9 +293,9 @@ def precision_of(scores: LinkScores, split: EdgeSplit, part: str = "test") -> Me
     return {f"precision@{k}": float((hits + (k - above) * share) / k)}
 
 
-def highest(terms: Scores, count: int) -> Nodes:
-    """The nodes of the highest terms, sorted by number."""
-    return np.sort(np.argsort(-terms, kind="stable")[:count])
+def highest(terms: NDArray[np.float64], count: int) -> Nodes:
+    """The nodes of the highest terms of each row, sorted by number."""
+    return np.unique(np.argsort(-terms, axis=1, kind="stable")[:, :count])
 
 
 def _blocks(nodes: Nodes, width: int) -> list[Nodes]:

@@ -250,14 +250,14 @@ def _add_near(best: BestPairs, scores: LinkScores, nearest: FaissSearch, space: 
     if scores.graph is not None:
         for rows in scores.sharing_blocks(HUB):
             best.add(scores.sharing(rows, best.least, not space.directed, HUB))
-    highest_target = 0.0
+    highest_target = np.zeros((len(scores.sources), 1))
     if scores.sources.any() or scores.targets.any():
         for pairs in scores.near_popular(POPULAR, lambda: best.least, space.directed):
             best.add(space.ordered(pairs))
-        others = np.delete(scores.targets, highest(scores.targets, POPULAR))
-        highest_target = float(others.max(initial=-np.inf))
-    # not even a point at no distance would help the others
-    open_nodes = np.flatnonzero(scores.sources + highest_target >= best.least)
+        others = np.delete(scores.targets, highest(scores.targets, POPULAR), axis=1)
+        highest_target = others.max(1, keepdims=True, initial=-np.inf)
+    at_no_distance = scores.sources + highest_target
+    open_nodes = np.flatnonzero(at_no_distance.max(0) >= best.least)
     count = min(_FIRST + 1, scores.num_nodes)
     while len(open_nodes):
         still_open, done = [], 0
@@ -269,7 +269,7 @@ def _add_near(best: BestPairs, scores: LinkScores, nearest: FaissSearch, space: 
             complete = farthest[:, 1] >= 0  # an index may find fewer
             bounds = np.full(len(nodes), -np.inf)
             squares = scores.squared_distances(farthest[complete])
-            bounds[complete] = scores.sources[nodes[complete]] + highest_target - scores.slope * squares
+            bounds[complete] = (at_no_distance[:, nodes[complete]] - scores.slopes * squares).max(0)
             still_open.append(nodes[bounds >= best.least])
             done += len(nodes)
             progress(done, len(open_nodes))
@@ -289,7 +289,7 @@ def _decoded(run: "Run", vectors: Vectors, way: Direction | None, rank: Any) -> 
     space, points = coordinates_of(run.model.encoder), run.embeddings.to(run.device)
     links = run.link_decoder.as_search(lambda: run.neighborhoods, points, way == "in", run.model.distance_scale)
     queries = vectors_of(links.queries.cpu().numpy(), space)
-    exact = ScoredSearch(vectors, queries.points, links.terms, links.slope, links.of_rows)
+    exact = ScoredSearch(vectors, queries.points, links.own, links.terms, links.slopes, links.of_rows)
     return vectors._replace(queries=queries.queries), exact, links
 
 
@@ -302,7 +302,7 @@ def _search(run: "Run", vectors: Vectors, kind: str, options: dict[str, Any], sa
     index = _Index(run, kind, vectors)
     search: Search = index.search
     if links is not None:
-        search = WidenedSearch(index.search, links.terms.numpy(), links.two_hops)
+        search = WidenedSearch(index.search, links.terms, links.two_hops)
 
     def recall() -> float:
         return measured_recall(vectors, run.links.numpy(), search, _K_OF_RECALL, exact=exact, **options)
