@@ -16,7 +16,7 @@ from h2hgcn.training.artifacts import read_layout
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("layout") / "run"
-    small_fit(model=partial(H2HGCN, dim=8), folder=path)
+    small_fit(model=partial(H2HGCN, dim=8, node_vectors=True), folder=path)  # points of many dimensions
     return path
 
 
