@@ -5,6 +5,7 @@ import torch
 from samples import generator, random_graph
 from torch.autograd import gradcheck, gradgradcheck
 
+from h2hgcn.kernels import csr
 from h2hgcn.kernels.csr import (
     _by_sorting,
     csr_matmul,
@@ -50,6 +51,14 @@ def test_float32_kernel_against_float64(width):
     dense = torch.randn(50, width + 3)[:, 3:]  # not contiguous
     expected = csr_matmul(matrix.crow, matrix.col, matrix.values.double(), dense.double())
     torch.testing.assert_close(csr_matmul(*matrix[:3], dense).double(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_without_the_private_call_the_product_is_the_same(monkeypatch):
+    """A PyTorch that has changed it fails the first line; the second is what its users get."""
+    matrix, dense = prepare_adjacency(*random_graph(50, 300), 50).matrix("uniform", torch.float32), torch.randn(50, 16)
+    by_bags = torch._embedding_bag_forward_only(dense, matrix.col, matrix.crow, False, 0, False, matrix.values, True)[0]
+    monkeypatch.setattr(csr, "_HAS_FBGEMM", False)
+    torch.testing.assert_close(csr_matmul(*matrix[:3], dense), by_bags, rtol=1e-5, atol=1e-6)
 
 
 def test_operator_is_registered_well(matrix):

@@ -79,8 +79,8 @@ _library.define("csr_matmul(Tensor crow, Tensor col, Tensor values, Tensor dense
 
 
 # FBGEMM's weighted embedding sum is the same product, and in float32 twice as fast as MKL's
-# (benchmarks/sparse_products.py).
-_HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines
+# (benchmarks/sparse_products.py). The call is private to PyTorch: without it, the CSR product is used.
+_HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines and hasattr(torch, "_embedding_bag_forward_only")
 
 
 def csr_product(matrix: SparseMatrix, dense: Tensor) -> Tensor:
