@@ -52,9 +52,13 @@ def test_moves_to_float64():
     assert model(X.double(), EDGE_INDEX).dtype == torch.float64
 
 
+traces_parameters = pytest.mark.skipif(
+    torch.torch_version.TorchVersion(torch.__version__) < "2.7", reason="PyTorch 2.6 cannot trace geoopt's parameters"
+)
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 
 
+@traces_parameters
 @pytest.mark.parametrize(
     ("backend", "activation"),
     [("aot_eager", "relu"), ("aot_eager", "tanh"), pytest.param("inductor", "relu", marks=needs_compiler)],

@@ -161,7 +161,7 @@ def test_nodes_with_different_counts_in_a_frame():
 @pytest.mark.parametrize(
     ("helps", "most_exact", "ending"),
     [
-        (True, 200_000, "1.0000 if searched wider"),
+        (True, 200_000, " if searched wider"),
         (False, 200_000, "if searched wider; search is exact instead"),
         (False, 100, "; some of the likeliest links are missed, --index exact finds all"),
     ],
@@ -181,7 +181,8 @@ def test_an_index_that_misses_much_is_not_trusted(folder, tmp_path, monkeypatch,
     exact = recommend_links_of(run, None, 3, "exact")
     for _ in range(2):
         found = recommend_links_of(run, None, 3, "hnsw", say=said.append)
-        assert (found["other"].tolist() == exact["other"].tolist()) == (most_exact > 100)
+        same = np.isclose(found["distance"], exact["distance"], atol=1e-5).mean()
+        assert (same > 0.99) == (most_exact > 100)  # a search of an index finds nearly all
     assert said[0].endswith(ending)
     assert len(said) == (1 if helps else 2)
     about = json.loads((tmp_path / "run" / "index.json").read_text())

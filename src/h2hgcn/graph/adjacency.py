@@ -94,7 +94,7 @@ def _check_entries(rows: Tensor, columns: Tensor, weights: Tensor, size: int) ->
         raise ValueError(f"edge_index names node {lowest}; nodes are counted from 0")
     if not bool(weights.isfinite().all()):
         raise ValueError("edge_weight holds NaN or infinity; remove those edges or fix their weights")
-    least, most = weights.aminmax()
+    least, most = weights.detach().aminmax()
     if least < 0:
         raise ValueError(
             f"edge_weight holds {least.item():g}; the midpoint needs weights that are not negative: shift or clip them"

@@ -46,7 +46,7 @@ def row_pointers(sorted_rows: Tensor, size: int) -> Tensor:
 def transpose_pattern(crow: Tensor, col: Tensor, num_columns: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Row pointers and columns of the transpose of a matrix, square by default, and which entry each entry was."""
     num_columns = len(crow) - 1 if num_columns is None else num_columns
-    if not crow.is_cpu or is_wrapped(crow):
+    if not crow.is_cpu or is_wrapped(crow) or torch.compiler.is_compiling():
         sorted_columns, order = torch.sort(col, stable=True)
         rows = torch.repeat_interleave(crow.diff(), output_size=len(col))
         return row_pointers(sorted_columns, num_columns), rows[order].int(), order.int()

@@ -169,9 +169,13 @@ class H2HConv(nn.Module):
         """The convolution of points that are known to be good, for the rows of a matrix of neighbor weights."""
         weight, slope = self.linear.weight, self.activation.slope
         reference = partial(convolution, matrix=matrix, activation=self.activation)
-        is_plain = weight.dtype == points.dtype and not matrix.values.requires_grad
         with full_precision(points):
-            if slope is not None and is_plain and use_kernel(points, weight, matrix.values):
+            if (
+                slope is not None
+                and use_kernel(points, weight, matrix.values)
+                and weight.dtype == points.dtype
+                and not matrix.values.requires_grad
+            ):
                 return kernels.convolve(points, weight, matrix, slope, reference)  # the same in one go, for speed
             return reference(points, weight)
 

@@ -188,8 +188,7 @@ class _SignsOfLife(threading.Thread):
 
     def __init__(self, store: Store, rank: int, size: int) -> None:
         super().__init__(daemon=True)
-        # a connection of its own: another one may be busy
-        self._store = store.clone()  # type: ignore[attr-defined]
+        self._store = store
         self._rank, self._others = rank, [other for other in range(size) if other != rank]
         self._ended = threading.Event()
         self._problem: str | None = None
@@ -244,9 +243,13 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
         torch.cuda.set_device(device)  # what NCCL sends objects with
     with _peers():
         kept, _, _ = next(rendezvous("env://", rank, size, timeout=_PATIENCE))
-        store = PrefixStore(agreed_name(kept, rank, size), kept)
+        name = agreed_name(kept, rank, size)
+        store = PrefixStore(name, kept)
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=store, rank=rank, world_size=size)
-    life = _SignsOfLife(store, rank, size)
+        # a connection of its own, since the other one may be busy
+        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        own = dist.TCPStore(address, port, wait_for_workers=False)  # type: ignore[attr-defined]
+    life = _SignsOfLife(PrefixStore(name, own), rank, size)
     life.start()
     _joined.append(life)
     try:
