@@ -40,6 +40,7 @@ def test_conversions(name, given, expected):
         ("count", 1.5, "count=1.5 must be a whole number"), ("count", "1.0", "must be a whole number"),
         ("count", True, "must be a whole number"), ("count", "none", "must be a whole number"),
         ("count", [1], "must be a whole number"), ("count", None, "must be a whole number"),
+        ("count", 10**400, r"\[x\] count has more than 64 bits"), ("count", "9" * 20, "has more than 64 bits"),
         ("share", "half", "share='half' must be a number"), ("share", False, "must be a number"),
         ("share", 10**400, "must be a number"), ("flag", 1, "must be true or false"),
         ("flag", "yes", "flag='yes' must be true or false"), ("name", 3, "name=3 must be text"),

@@ -83,9 +83,14 @@ def _converted(value: Any, kind: Any, where: str) -> Any:
     if bool in kinds and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
     if not isinstance(value, bool):
+        number = None
         with suppress(TypeError, ValueError, OverflowError):
             if int in kinds and not isinstance(value, float):
-                return int(value)
+                number = int(value)
+        if number is not None:
+            if abs(number) > _LARGEST:
+                raise DataError(f"{where} has more than 64 bits; choose a smaller number")
+            return number
         with suppress(TypeError, ValueError, OverflowError):
             if float in kinds:
                 return float(value)
@@ -94,5 +99,7 @@ def _converted(value: Any, kind: Any, where: str) -> Any:
     wanted = " or ".join([*(_NAMES[k] for k in kinds if k in _NAMES), *map(repr, literals)])
     raise DataError(f"{where}={value!r} must be {wanted or 'something else'}")
 
+
+_LARGEST = 2**63 - 1  # as NumPy and PyTorch can hold it
 
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", types.NoneType: f"'{NONE}'"}

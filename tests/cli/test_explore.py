@@ -128,6 +128,20 @@ def test_a_file_with_edges_says_no_more_than_it_has_to(run, files):
     assert arrays["column_2"].tolist() == [0xFFFF, 0]
 
 
+def test_a_run_without_its_graph_says_so_and_so_does_one_of_damaged_points(run, trained, tmp_path):
+    shutil.copytree(trained / "nc", tmp_path / "nc")
+    (tmp_path / "nc" / "graph.safetensors").unlink()
+    result = run("explore", "nc", "--export", "page.html")
+    assert result.returncode == 0
+    assert "graph.safetensors is missing, so there are no edges" in result.stderr
+    points = tmp_path / "nc" / "embeddings.parquet"
+    data = points.read_bytes()
+    points.write_bytes(data.replace(b"blue", b"glue"))
+    assert points.read_bytes() != data
+    result = run("explore", "nc", "--export", "other.html")
+    assert "embeddings.parquet is not as it was when the run finished: it was damaged or edited" in result.stderr
+
+
 def test_a_missing_extra_is_said(run, trained, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.setattr("h2hgcn.cli.explore.find_spec", lambda name: None if name == "uvicorn" else True)

@@ -2,6 +2,7 @@
 
 import json
 
+import pandas
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -193,3 +194,33 @@ def test_a_mistake_is_a_message_and_exit_code_2(run, files, trained, shapes, arg
     assert message in result.stderr
     assert result.stdout == ""
     assert sorted(files.rglob("*")) == before
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory, at):
+    """A folder with a run on a graph whose ids are escape sequences and formulas."""
+    folder = tmp_path_factory.mktemp("hostile")
+    lines = [f'"\x1b]0;title\x07{k}","={k // 2}+1"' for k in range(2, 40)]
+    (folder / "e.csv").write_text("\n".join(["source,target", *lines]) + "\n")
+    result = at(folder, "train", "--edges", "e.csv", "--epochs", 1, "--dim", 3, "--search", "none", "--out", "r")
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def test_control_characters_of_ids_are_printed_as_escapes(at, hostile):
+    for arguments in (("--top", 3), ("--all",), ("--node", "\x1b]0;title\x077"), ("--node", "nobody")):
+        result = at(hostile, "recommend", "r", *arguments)
+        assert result.returncode == (2 if "nobody" in arguments else 0), result.stderr
+        assert r"\x1b]0;title\x07" in result.stdout + result.stderr
+        assert not set(result.stdout + result.stderr) & {"\x1b", "\x07"}
+
+
+def test_texts_can_be_made_safe_for_spreadsheets(at, hostile):
+    for name, safe in (("plain.csv", ()), ("safe.csv", ("--safe-csv",)), ("safe.parquet", ("--safe-csv",))):
+        assert at(hostile, "recommend", "r", "--top", 5, "--out", name, *safe).returncode == 0
+    plain, safe = (pandas.read_csv(hostile / name) for name in ("plain.csv", "safe.csv"))
+    formulas = plain.target.str.startswith("=")
+    assert formulas.any()
+    assert safe.target[formulas].tolist() == ("'" + plain.target[formulas]).tolist()
+    assert safe.target[~formulas].tolist() == plain.target[~formulas].tolist()
+    assert pandas.read_parquet(hostile / "safe.parquet").target.tolist() == plain.target.tolist()

@@ -37,6 +37,10 @@ GRAPH = ("--edges", "my.csv", "--features", "x.csv", "--epochs", 2, "--out", "r"
         (["--config", "bad.toml"], "bad.toml: [training] has no option 'epoch'; did you mean 'epochs'?"),
         (["--config", "none.toml"], "none.toml is not there"),
         (["--edges", "none.csv"], "none.csv does not exist"),
+        (["--config", "deep.toml"], "deep.toml is not TOML: maximum recursion depth exceeded"),
+        (["--config", "long.toml"], "long.toml is not TOML: Exceeds the limit"),
+        (["--dim", 10**23], "dim has more than 64 bits; choose a smaller number"),
+        (["--graphs", "~nosuchuser/graphs"], "~nosuchuser/graphs names a home folder that does not exist"),
         (["--edges", ""], "--edges is empty; name a file of edges"),
         (["--edges", "cora"], "that is a named dataset"),
         (["--edges", "my.csv", "--dataset", "cora"], "both given; choose one"),
@@ -56,6 +60,8 @@ GRAPH = ("--edges", "my.csv", "--features", "x.csv", "--epochs", 2, "--out", "r"
 def test_a_mistake_is_a_message_and_exit_code_2(run, files, arguments, message):
     (files / "one.csv").write_text((files / "y.csv").read_text().replace("green", "red").replace("blue", "red"))
     (files / "bad.toml").write_text("[training]\nepoch = 3\n")
+    (files / "deep.toml").write_text(f"a = {'[' * 2000}{']' * 2000}")
+    (files / "long.toml").write_text(f"[model]\ndim = {'9' * 5000}")
     (files / "few.csv").write_text("1,2\n2,3\n3,4\n")
     (files / "broken.csv").write_text("1,2\n2;3\n")
     before = sorted(files.rglob("*"))

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import datetime
@@ -110,6 +111,36 @@ def test_a_large_matrix_market_file_is_read_in_blocks(tmp_path):
     expected = sp.coo_array((values.round(6), (ends.T - 1)), shape=(100_000, 100_000)).tocsr()
     found = sp.coo_array((edges.weights, (edges.source, edges.target)), shape=expected.shape).tocsr()
     assert abs(found - expected).max() < 1e-9
+
+
+NODES = '<node id="a"/><node id="b"/>'
+BROKEN_XML = {
+    "unknown end": (f'{NODES}<edge source="a" target="c"/>', "names the node 'c', which the file does not have"),
+    "no end": (f'{NODES}<edge source="a"/>', "an edge has no target"),
+    "a node twice": (f'{NODES}<node id="a"/><edge source="a" target="b"/>', "the node 'a' comes twice"),
+    "no id": (f'{NODES}<node/><edge source="a" target="b"/>', "a node has no id"),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), BROKEN_XML.values(), ids=BROKEN_XML.keys())
+@pytest.mark.parametrize("kind", ["graphml", "gexf"])
+def test_damaged_xml_is_an_error(tmp_path, kind, body, message):
+    namespace = {"graphml": "http://graphml.graphdrawing.org/xmlns", "gexf": "http://www.gexf.net/1.2draft"}[kind]
+    if kind == "gexf":
+        nodes, edges = re.findall("<node[^>]*>", body), re.findall("<edge[^>]*>", body)
+        body = f"<nodes>{''.join(nodes)}</nodes><edges>{''.join(edges)}</edges>"
+    path = tmp_path / f"e.{kind}"
+    path.write_text(f'<{kind} xmlns="{namespace}"><graph edgedefault="directed">{body}</graph></{kind}>')
+    with pytest.raises(DataError, match=rf"e\.{kind}: .*{message}"):
+        load_graph(path)
+
+
+def test_graphml_says_whether_it_is_directed(tmp_path):
+    path = tmp_path / "e.graphml"
+    nx.write_graphml(nx.path_graph(3), path)
+    path.write_text(path.read_text().replace("undirected", "undirectex"))
+    with pytest.raises(DataError, match="edgedefault='undirectex' is neither directed nor undirected"):
+        load_graph(path)
 
 
 def write_edges(folder: Path) -> Path:

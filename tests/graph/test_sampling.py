@@ -139,6 +139,13 @@ def test_all_neighbours_give_the_points_of_the_whole_graph(neighbor_weights, num
         assert torch.allclose(one, other, atol=1e-10)
 
 
+def test_more_neighbours_than_any_number_of_32_bits():
+    graph = weighted_graph(60, 90)
+    every, many = (sample_adjacency(graph, [5, 3], [width, width], 0) for width in (-1, 10**20))
+    assert torch.equal(every.nodes, many.nodes)
+    assert np.array_equal(every.entries, many.entries)
+
+
 def test_layers_get_no_more_than_they_need():
     graph = prepare_adjacency(edges_of(500, 1500), None, 500)
     part = sample_adjacency(graph, [1, 2], [4, 3], 0)

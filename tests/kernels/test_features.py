@@ -36,3 +36,19 @@ def test_rows_of_some_nodes(nodes):
         torch.autograd.grad(y.square().sum(), weight) for y in (rows.linear(weight, None), x[nodes] @ weight.T)
     )
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize(("part", "value"), [("indptr", 10**6), ("indptr", -3), ("indices", 10**6), ("indices", -1)])
+def test_indices_that_lead_out_of_a_matrix(form, part, value):
+    matrix = sp.coo_array(sparse().numpy()).asformat(form)
+    getattr(matrix, part)[1] = value
+    with pytest.raises(ValueError, match="x is not a valid sparse matrix"):
+        prepare_features(matrix)
+
+
+def test_a_matrix_of_arrays_that_do_not_fit():
+    matrix = sp.csr_array(sparse().numpy())
+    matrix.indices = matrix.indices[:5]
+    with pytest.raises(ValueError, match="x is not a valid sparse matrix"):
+        prepare_features(matrix)

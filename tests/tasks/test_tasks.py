@@ -303,6 +303,18 @@ def test_standard_scaling_does_not_depend_on_the_unit(unit):
     )
 
 
+@pytest.mark.parametrize("scaling", ["row", "standard", "auto"])
+@pytest.mark.parametrize(
+    "values", [[1e-45, 0.0, 1e-44], [3.4e38, -3.4e38, 1.0], [3.4e38, -1e38, -3.4e38], [1e-38, 2.0]]
+)
+def test_scaled_features_are_finite(scaling, values):
+    x = torch.tensor([values, values[::-1], values[1:] + values[:1]])
+    scaled = FeatureScaling(scaling, x)(x)
+    assert scaled.isfinite().all()
+    if scaling != "row" and max(values) > 1:
+        assert 0.5 < scaled.square().sum(1).mean() < 1.5
+
+
 @pytest.mark.parametrize("value", [0.0, 1e-9, 0.1, 1e30])
 def test_constant_and_vanishing_columns_say_nothing(value):
     x = torch.full((7, 2), value)

@@ -196,6 +196,11 @@ DAMAGES = [
     ("result.json", lambda data: b"{}", r"damaged \('selection' is missing .*; delete .*result.json and run the same"),
     ("result.json", lambda data: b"[1, 2]", r"damaged \(it holds a list, no result\); delete .*result.json"),
     ("result.json", lambda data: data.replace(b'"test"', b'"toast"'), r"damaged \(it has no test auc\); delete"),
+    (
+        "result.json",
+        lambda data: data.replace(b'"parameters": ', b'"parameters": 1'),
+        "its checksum is not that of its",
+    ),
     ("model.safetensors", lambda data: data[:-9], "model.safetensors is damaged .*; delete .*result.json and run"),
     ("model.safetensors", lambda data: b"", "model.safetensors is damaged"),
     ("model.safetensors", None, "model.safetensors is not there; delete .*result.json and run the same"),
@@ -285,6 +290,16 @@ def test_a_damaged_file_beside_the_result_is_written_again_and_keeps_its_mode(na
     small_fit(folder=copied, on_epoch=lambda *_: pytest.fail("trained again"))
     assert (copied / name).read_bytes() == before
     assert stat.S_IMODE((copied / name).stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"), [("config.toml", b"torch =", b"tarch ="), ("metrics.jsonl", b"0", b"1")]
+)
+def test_a_change_of_what_describes_a_run_is_noted(name, old, new, copied):
+    load_run(copied)  # without a warning
+    change(copied / name, lambda data: data.replace(old, new, 1))
+    with pytest.warns(DataWarning, match=rf"{name} is not as it was when the run finished: it was damaged or edited"):
+        load_run(copied)
 
 
 def test_a_flipped_bit_of_the_weights_is_noticed(copied):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
@@ -24,16 +25,30 @@ if TYPE_CHECKING:
     from h2hgcn.experiments.search import Search
     from h2hgcn.training.loop import EpochReport, TrainingState
 
+# Control characters of names and ids, which could steer a terminal, and those that turn the direction of writing.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """A text with its control characters as escapes, such as ``\\x1b``."""
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class _Console(Console):
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+
 # File names and messages are printed as they are: brackets in them are no markup, and :fire: is no picture.
-stdout = Console(markup=False, emoji=False, highlight=False)
-stderr = Console(stderr=True, markup=False, emoji=False, highlight=False)
+stdout = _Console(markup=False, emoji=False, highlight=False)
+stderr = _Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
 _MOST_ROWS, _MOST_COLUMNS = 20, 8  # that are printed of a long table
 
 
 def print_title(title: str) -> None:
-    stdout.print(Text(title, style="bold"))
+    stdout.print(Text(printable(title), style="bold"))
 
 
 def plain_table(*columns: str | Column, rows: Iterable[Iterable[Any]] = (), **options: Any) -> Table:
@@ -61,7 +76,7 @@ def tell(text: object) -> None:
 
 def say(kind: str, style: str, message: object) -> None:
     """A line with a heading; terminals may wrap it."""
-    stderr.print(Text.assemble((f"{kind}:", style), f" {message}"), soft_wrap=True)
+    stderr.print(Text.assemble((f"{kind}:", style), printable(f" {message}")), soft_wrap=True)
 
 
 def note(message: object) -> None:
@@ -103,7 +118,8 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 def print_json(value: Any) -> None:
     """One JSON document and nothing else, so that it can be piped; by one of several processes."""
     if not stdout.quiet:
-        print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+        print(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # JSON of the same value
 
 
 def check_free(path: Path, force: bool, suffixes: tuple[str, ...] = ()) -> None:
@@ -121,17 +137,24 @@ def check_free(path: Path, force: bool, suffixes: tuple[str, ...] = ()) -> None:
 TABLES = (".csv", ".parquet")
 
 
-def write_table(path: Path, columns: dict[str, Any]) -> None:
-    """Columns as a Parquet or CSV file, by its ending."""
+def write_table(path: Path, columns: dict[str, Any], safe: bool = False) -> None:
+    """Columns as a Parquet or CSV file, by its ending; ``safe`` is for spreadsheets, see ``--safe-csv``."""
     import pyarrow as pa
+    import pyarrow.compute
     import pyarrow.csv
     import pyarrow.parquet
 
     from h2hgcn.files import atomic_write
 
-    write = pa.parquet.write_table if path.suffix.lower() == ".parquet" else pa.csv.write_csv
+    is_csv = path.suffix.lower() == ".csv"
+    table = pa.table(columns)
+    if safe and is_csv:
+        for place, column in enumerate(table.columns):
+            if pa.types.is_string(column.type):
+                quoted = pa.compute.replace_substring_regex(column, r"^([=+\-@\t\r])", r"'\1")
+                table = table.set_column(place, table.column_names[place], quoted)
     with atomic_write(path) as file:
-        write(pa.table(columns), file)
+        (pa.csv.write_csv if is_csv else pa.parquet.write_table)(table, file)
 
 
 class StopAfterEpoch:
@@ -265,12 +288,12 @@ def print_classes(details: dict[str, Any]) -> None:
         return
     scores = ("precision", "recall", "f1")
     columns = (Column(name, justify="right") for name in (*scores, "support"))
-    rows = ([Text(row["name"]), *(f"{row[name]:.4f}" for name in scores), str(row["support"])] for row in classes)
+    rows = ([row["name"], *(f"{row[name]:.4f}" for name in scores), str(row["support"])] for row in classes)
     stdout.print()
     stdout.print(plain_table("class", *columns, rows=rows))
     names = [textwrap.shorten(row["name"], _WIDEST_NAME, placeholder="…") or "…" for row in classes]
-    heads = (Column(Text(name), justify="right") for name in names)
-    counts = ([Text(name), *map(str, row)] for name, row in zip(names, details["confusion"], strict=True))
+    heads = (Column(name, justify="right") for name in names)
+    counts = ([name, *map(str, row)] for name, row in zip(names, details["confusion"], strict=True))
     matrix = plain_table("true class, predicted as", *heads, rows=counts)
     fits = stdout.measure(matrix, options=stdout.options.update(max_width=1000)).maximum <= stdout.width
     stdout.print()

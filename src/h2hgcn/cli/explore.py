@@ -77,12 +77,16 @@ def _scene_of_run(path: Path, final: bool) -> "Scene":
     from h2hgcn.embeddings import read_embeddings
     from h2hgcn.explorer import make_scene
     from h2hgcn.training.artifacts import read_layout
+    from h2hgcn.training.folder import RunFolder
     from h2hgcn.training.names import ids_of
 
     run = open_run(path, with_data=False, final=final)
-    points = (run.folder or path) / "embeddings.parquet"
+    folder = RunFolder(run.folder or path)
+    folder.read_result()  # which has the checksum of the points
+    points = folder.embeddings
     if not points.is_file():
         raise DataError(f"{points} is missing; give the run's command again, which writes it again")
+    folder.warn_of_changes(points)
     read = read_embeddings(points)
     source = run.config["data"]
     data = source.get("dataset") or getattr(run.data, "name", None) or Path(source.get("graphs", path)).name
@@ -90,6 +94,8 @@ def _scene_of_run(path: Path, final: bool) -> "Scene":
     shown = (read.points, read.ids, read.labels, read.coordinates)
     layout = read_layout(points.with_name("layout.safetensors"), read.points)
     scale = run.model.scale
+    if run.data is None and not run.task.of_collections:
+        console.note(f"{folder.graph} is missing, so there are no edges; the run's command writes it again")
     if run.task.of_collections or run.data is None:
         return make_scene(*shown, None, read.extra, title=title, distance_scale=scale, layout=layout)
     # edges and predictions are by row, so the points have to be those of the graph, in its order

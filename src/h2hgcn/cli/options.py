@@ -126,6 +126,7 @@ Settings = _training("Any other setting, as section.option=value; repeatable.", 
 RunPath = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 NoFinal = _flag("Use the run itself, even if it has a final fit.", "--no-final", kind=bool)
 Table = _flag("File to write: .csv or .parquet.", kind=Path | None)
+SafeCsv = _flag("In a CSV file, put ' before texts that spreadsheets run as formulas.", "--safe-csv", kind=bool)
 Force = _flag("Replace the file if it exists.", "--force", kind=bool)
 Retrain = _flag("Train again what is in the folder.", "--force", kind=bool)
 Jobs = _flag("Processes, of one thread each. Default: one per core.", kind=int | None, min=1)

@@ -32,6 +32,7 @@ def predict(
     graphs: flags.OtherGraphs = None,
     data: flags.DataFolder = None,
     out: flags.Table = None,
+    safe_csv: flags.SafeCsv = False,
     force: flags.Force = False,
     no_final: flags.NoFinal = False,
     json: flags.Json = False,
@@ -52,7 +53,7 @@ def predict(
     other = open_other_graph(opened, graph, graphs) if opened is trained else None
     columns = _predictions(opened, file, other)
     warn_of(opened)
-    _write(columns, out, json)
+    _write(columns, out, json, safe_csv)
 
 
 def _predictions(run: "Run", file: Path | None, other: Any) -> Columns:
@@ -111,6 +112,7 @@ def recommend(
         typer.Option(help="hnsw and ivf need the extra scale and are kept in RUN.", show_default="by the graph's size"),
     ] = None,
     out: flags.Table = None,
+    safe_csv: flags.SafeCsv = False,
     force: flags.Force = False,
     no_final: flags.NoFinal = False,
     json: flags.Json = False,
@@ -154,7 +156,7 @@ def recommend(
             columns = top_links_of(opened, top, index, progress, console.tell)
         else:
             columns = recommend_links_of(opened, wanted, k or 10, index, direction, progress, console.tell)
-    _write(columns, out, json)
+    _write(columns, out, json, safe_csv)
 
 
 def _print_links(opened: "Run", node: str, k: int, direction: str | None, json: bool) -> None:
@@ -171,10 +173,10 @@ def _print_links(opened: "Run", node: str, k: int, direction: str | None, json: 
     console.stdout.print(console.plain_table("node", "probability", "distance", rows=rows))
 
 
-def _write(columns: dict[str, Any], out: Path | None, json: bool) -> None:
+def _write(columns: dict[str, Any], out: Path | None, json: bool, safe_csv: bool) -> None:
     """To a file, as JSON, or the first rows as a table."""
     if out is not None:
-        console.write_table(out, columns)
+        console.write_table(out, columns, safe_csv)
         console.tell(f"{len(next(iter(columns.values()))):,} rows: {out}")
     if json or out is None:
         plain = {name: column if isinstance(column, list) else column.tolist() for name, column in columns.items()}

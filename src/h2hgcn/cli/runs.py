@@ -210,6 +210,7 @@ def split(
     run: flags.RunPath,
     out: Annotated[Path, typer.Option(help="File to write: .csv or .parquet.")],
     data: flags.DataFolder = None,
+    safe_csv: flags.SafeCsv = False,
     force: flags.Force = False,
 ) -> None:
     """Write the links, nodes or graphs that a run was trained, validated and tested on.
@@ -221,5 +222,5 @@ def split(
     """
     console.check_free(out, force, console.TABLES)
     columns = open_run(run, data).split_table()
-    console.write_table(out, columns)
+    console.write_table(out, columns, safe_csv)
     console.tell(f"{len(columns['split']):,} rows: {out}")

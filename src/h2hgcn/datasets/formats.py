@@ -93,17 +93,47 @@ def edges_from_xml(path: Path, weights: str | bool | None) -> EdgeList:
     """The edges of a GraphML or GEXF file."""
     content = b"".join(read_chunks(path, BLOCK_BYTES))
     try:
-        tags = (element.tag for _, element in ElementTree.iterparse(BytesIO(content), ["start"]))
-        count = sum(tag.rpartition("}")[2] == "graph" for tag in tags)
+        _check_xml(path, content)
         graph = (nx.read_graphml if file_kind(path) == ".graphml" else nx.read_gexf)(BytesIO(content))
+    except DataError:
+        raise
     except Exception as error:  # networkx lets through whatever its XML reader raises
         raise DataError(f"{path} cannot be read as a graph ({error}); write it again") from error
-    if count > 1:  # networkx passes over all but the first
-        raise DataError(f"{path} holds {count} graphs, but one is read; put each into a file of its own")
     integers = integers_in(ids_of_objects(list(graph), str(path)))
     if integers is not None:
         graph = nx.relabel_nodes(graph, dict(zip(graph, integers.tolist(), strict=True)))
     return edges_from_networkx(graph, weights, str(path))
+
+
+def _check_xml(path: Path, content: bytes) -> None:
+    """Raises at what networkx passes over: several graphs, repeated nodes, and edges of nodes that are not there."""
+    nodes, ends, graphs = set[str](), list[str](), 0
+    own = ""
+    for _, element in ElementTree.iterparse(BytesIO(content), ["start"]):
+        space, _, name = element.tag.rpartition("}")
+        own = own or space
+        wrong = None
+        if space != own:  # extensions of the program that wrote the file
+            continue
+        if name == "graph":
+            graphs += 1
+            if element.get("edgedefault") not in (None, "directed", "undirected"):
+                wrong = f"edgedefault={element.get('edgedefault')!r} is neither directed nor undirected"
+        elif name == "node":
+            node = element.get("id")
+            if node is None or node in nodes:
+                wrong = "a node has no id" if node is None else f"the node {node!r} comes twice"
+            nodes.add(node or "")
+        elif name == "edge":
+            wrong = next((f"an edge has no {end}" for end in ("source", "target") if element.get(end) is None), None)
+            ends += [element.get("source", ""), element.get("target", "")]
+        if wrong is not None:
+            raise DataError(f"{path}: {wrong}; write the file again")
+    if graphs > 1:
+        raise DataError(f"{path} holds {graphs} graphs, but one is read; put each into a file of its own")
+    unknown = next((end for end in ends if end not in nodes), None)
+    if unknown is not None:
+        raise DataError(f"{path}: an edge names the node {unknown!r}, which the file does not have; write it again")
 
 
 _MARKET_HEADER = re.compile(

@@ -20,9 +20,10 @@ from h2hgcn.datasets.edges import EdgeList
 from h2hgcn.datasets.labels import label_tensor, read_labels
 from h2hgcn.datasets.loading import FORMATS, graph_of, options_of, read_edges_from
 from h2hgcn.datasets.nodes import add_structural_features, and_more, structural_features, structural_note
-from h2hgcn.datasets.table_files import TABLE_SUFFIXES, TextFormat, local_path
+from h2hgcn.datasets.table_files import TABLE_SUFFIXES, TextFormat
 from h2hgcn.datasets.tables import ID_NAMES, listed, single
 from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.files import local_path
 
 if TYPE_CHECKING:
     from h2hgcn.datasets.benchmarks import TUGraphs
@@ -153,7 +154,7 @@ def _graph_files(folder: Path, labels: Any) -> tuple[dict[str, Path], list[str]]
     """The files by the names of their graphs, in natural order (g2 before g10), and notes on what is left out."""
     tables = {_labels_file(folder)}
     if isinstance(labels, str | PathLike):
-        tables.add(Path(labels).expanduser().resolve())
+        tables.add(local_path(labels).resolve())
     found: dict[str, Path] = {}
     others = []
     for path in sorted(folder.iterdir(), key=lambda path: path.name):

@@ -46,11 +46,11 @@ from h2hgcn.datasets.table_files import (
     TextFormat,
     check_is_file,
     file_kind,
-    local_path,
     open_table,
 )
 from h2hgcn.datasets.tables import EDGE_COLUMN_NAMES, ID_NAMES, Arrays, Ids, blocks_of, id_column, is_frame
 from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.files import local_path
 
 FORMATS = {
     ".npz": edges_from_arrays,

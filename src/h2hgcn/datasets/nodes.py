@@ -17,7 +17,7 @@ from torch_geometric.utils import degree
 
 from h2hgcn.datasets.arrays import closest_id, ids_of_objects, load_named_array, plain_array
 from h2hgcn.datasets.edges import RANGE, EdgeList
-from h2hgcn.datasets.table_files import TextFormat, check_is_file, local_path, open_table
+from h2hgcn.datasets.table_files import TextFormat, check_is_file, open_table
 from h2hgcn.datasets.tables import (
     ID_NAMES,
     Arrays,
@@ -36,6 +36,7 @@ from h2hgcn.datasets.tables import (
     single,
 )
 from h2hgcn.errors import DataError
+from h2hgcn.files import local_path
 
 Unlinked = Literal["error", "keep", "drop"]
 

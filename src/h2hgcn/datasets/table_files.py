@@ -381,14 +381,6 @@ def check_unpacked(path: Path, size: int) -> None:
         check_limit(size, limit, f"{path} unpacks to too many bytes")
 
 
-def local_path(given: str | os.PathLike[str]) -> Path:
-    """A path with ``~`` resolved."""
-    try:
-        return Path(given).expanduser()
-    except RuntimeError:
-        raise DataError(f"{given} names a home folder that does not exist; write the whole path") from None
-
-
 def check_is_file(path: Path) -> None:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"

@@ -21,6 +21,7 @@ from h2hgcn.datasets.splits import brings_split, check_seed
 from h2hgcn.datasets.table_files import TextFormat
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.presets import Chosen, Sections, candidates_for, find_preset, merged
+from h2hgcn.files import local_path
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.encoder import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, default_options, option_types, suggestion
@@ -69,7 +70,7 @@ def read_toml(path: Path) -> Sections:
         raise DataError(f"{path} is not there") from None
     except IsADirectoryError:
         raise DataError(f"{path} is a folder; name a TOML file, such as {path / 'config.toml'}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of numbers too long, and of nesting too deep
         raise DataError(f"{path} is not TOML: {error}") from None
 
 
@@ -113,7 +114,7 @@ def sections_of(
 
 def place_of(data: str | PathLike[str]) -> Sections:
     """A file, a folder of graphs, or the name of a dataset if there is no file of that name."""
-    path = Path(data).expanduser()
+    path = local_path(data)
     if isinstance(data, str) and data.lower() in DATASETS and not (path.is_file() or is_converted(path)):
         return {"dataset": data}
     if path.is_dir() and not is_converted(path):

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import re
 import socket
 import threading
 import webbrowser
@@ -9,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI, HTTPException, Path, Query, Request, Response
@@ -68,15 +68,14 @@ def guarded(app: ASGIApp) -> ASGIApp:
     return answer
 
 
+_OWN = re.compile(r"(?i:127\.0\.0\.1|localhost|\[::1\])(?::([0-9]{1,5}))?", re.ASCII)
+
+
 def _refusal(headers: Headers) -> str | None:
     """Why a request is not answered, if it is not."""
     host, origin = headers.get("host", ""), headers.get("origin")
-    try:
-        parts = urlsplit(f"http://{host}")
-        known = parts.hostname in (HOST, "localhost", "::1") and parts.port != 0 and not parts.username
-    except ValueError:
-        known = False
-    if not known:
+    known = _OWN.fullmatch(host)
+    if known is None or not 0 < int(known[1] or 80) < 1 << 16:
         return "the explorer answers to 127.0.0.1 and localhost only"
     embedded = headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate"
     if embedded or origin not in (None, f"http://{host}"):

@@ -241,6 +241,7 @@ def prepare_features(x: Any) -> SparseFeatures:
         return x
     with torch.inference_mode(False), torch.no_grad():
         if not isinstance(x, Tensor):
+            _check_indices(x)
             coo = x.tocoo()
             index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
             x = torch.sparse_coo_tensor(index, torch.from_numpy(coo.data), coo.shape, check_invariants=False)
@@ -253,6 +254,15 @@ def prepare_features(x: Any) -> SparseFeatures:
         if len(rows) and (int(rows.max()) >= shape[0] or int(columns.max()) >= shape[1]):
             raise ValueError(f"sparse features of shape {shape} hold an entry outside of it; rebuild them")
         return _assembled(row_pointers(rows, shape[0]), columns.int(), x.values().clone(), shape)
+
+
+def _check_indices(matrix: Any) -> None:
+    """Raises if SciPy's compiled loops would follow the indices of a matrix out of it."""
+    if getattr(matrix, "format", None) in ("csr", "csc", "bsr"):
+        try:  # on a matrix that shares the arrays, since the check fixes small things in place
+            type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape).check_format()
+        except ValueError as error:
+            raise ValueError(f"x is not a valid sparse matrix ({error}); build it again") from error
 
 
 def _assembled(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> SparseFeatures:

@@ -60,7 +60,7 @@ def sample_neighbors(
         rows = nodes[sizes[-2] :] if once and hop else nodes
         counts = crow[rows + 1] - crow[rows]
         if width >= 0:
-            counts = np.minimum(counts, width + 1)  # and the self-loop
+            counts = np.minimum(counts, min(width, len(col)) + 1)  # and the self-loop
         pointers = np.concatenate([[0], counts.cumsum()]).astype(np.int32)
         entries, scale = np.empty(pointers[-1], np.int64), np.empty(pointers[-1], np.float32)
         shape = (len(rows), 1 + len(entries) // max(len(rows), 1) * 8)

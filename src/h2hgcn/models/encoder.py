@@ -151,7 +151,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             return tomllib.load(file)
     except FileNotFoundError:
         raise DataError(f"{folder} holds no config.toml; give the folder of a run") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of numbers too long, and of nesting too deep
         raise DataError(f"{path} is damaged: {error}") from None
 
 

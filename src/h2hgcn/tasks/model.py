@@ -76,14 +76,15 @@ class FeatureScaling(nn.Module):
         largest = torch.stack([block.abs().amax(0) for block in blocks]).amax(0).double()
         deviation = square.sqrt()
         scale = length / (deviation * x.shape[1] ** 0.5)
-        varies = (deviation > single.eps * largest) & (scale < single.max)
+        varies = (deviation > single.eps * largest) & (2 * scale < single.max)
         self.mean.copy_(mean)
         self.scale.copy_(torch.where(varies, scale, 0.0))
 
     def forward(self, x: Any) -> Any:
         if self.needs_dense():
             _refuse_sparse(x)
-            return (x - self.mean.to(x.dtype)) * self.scale.to(x.dtype)
+            # halves, since the difference of the largest numbers overflows
+            return (x / 2 - self.mean.to(x.dtype) / 2) * (2 * self.scale.to(x.dtype))
         if self.scaling != "row":
             return x
         if not is_sparse(x):
@@ -114,7 +115,8 @@ def _refuse_sparse(x: Any) -> None:
 
 
 def _inverse(sums: Tensor) -> Tensor:
-    return torch.where(sums == 0, 0.0, 1 / sums)
+    """0 for a sum that is 0, or so small that its inverse overflows."""
+    return torch.where(sums.abs() < torch.finfo(sums.dtype).tiny, 0.0, 1 / sums)
 
 
 class ScaledFeatures:

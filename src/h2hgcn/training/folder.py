@@ -1,5 +1,6 @@
 """The folder of a run: its files, its lock, and how it is resumed."""
 
+import hashlib
 import json
 import math
 import shutil
@@ -215,6 +216,8 @@ class RunFolder:
         try:
             result: dict[str, Any] = json.loads(self.result.read_text(encoding="utf-8"))
             _check_result(result)
+            if result.pop("checksum", None) != _checksum_of(result):
+                raise ValueError("its checksum is not that of its contents")
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError) as error:
@@ -224,13 +227,22 @@ class RunFolder:
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Writes the result, with checksums of the files beside it that have none in themselves."""
-        self._checksums = {file.name: sha256_of(file) for file in (self.embeddings, self.report) if file.exists()}
+        files = (self.config, self.metrics, self.embeddings, self.report)
+        self._checksums = {file.name: sha256_of(file) for file in files if file.exists()}
+        result = result | {"files": self._checksums}
         with atomic_write(self.result) as file:
-            file.write((json.dumps(result | {"files": self._checksums}, indent=2) + "\n").encode())
+            file.write((json.dumps(result | {"checksum": _checksum_of(result)}, indent=2) + "\n").encode())
 
     def is_whole(self, file: Path) -> bool:
         """Whether a file is there and, as far as the result says, as it was written."""
         return file.exists() and self._checksums.get(file.name) in (None, sha256_of(file))
+
+    def warn_of_changes(self, *files: Path) -> None:
+        """Says if files are not as they were. For those that the predictions of a run do not depend on."""
+        for file in files:
+            if file.exists() and not self.is_whole(file):
+                note = f"{file} is not as it was when the run finished: it was damaged or edited since"
+                warnings.warn(note, DataWarning, stacklevel=3)
 
     def how_to_restore(self, file: Path) -> str:
         """The advice for a file that follows from the checkpoint."""
@@ -277,6 +289,10 @@ def difference(
             if old.get(key) != new.get(key) and key not in _FREE:
                 return f"{section}.{key}", old.get(key), new.get(key)
     return None
+
+
+def _checksum_of(result: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
 
 
 def _check_result(result: Any) -> None:

@@ -65,6 +65,7 @@ def load_run(
         built = built.to(device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise DataError(f"the model cannot go to the device {device!r} ({error}); use 'cpu'") from error
+    folder.warn_of_changes(folder.config, folder.metrics)
     return Run(built, task, config, result, folder.read_history(result["epochs"]), data, folder=folder.path)
 
 
