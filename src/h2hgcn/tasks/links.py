@@ -406,7 +406,7 @@ class LinkProblem(OneGraphProblem):
         logits_of = partial(model.head.logits_in, lambda: self.neighborhoods) if finished else model.head
         return logits_of(points, numbers, model.distance_scale).double().cpu().numpy()
 
-    def _part_scores(self, model: Model, points: Tensor, part: str) -> Scores:
+    def part_scores(self, model: Model, points: Tensor, part: str) -> Scores:
         """The scores of the pairs of a part. Terms that were fitted on the validation part are fitted again without
         each pair that they score.
         """
@@ -426,7 +426,7 @@ class LinkProblem(OneGraphProblem):
         others, count = self._others(_MOST_PAIRS, seed=self.task.parts.index(part))  # other ones for each part
         chunks = (others[first : first + _CHUNK] for first in range(0, len(others), _CHUNK))
         links = getattr(self.split, part)
-        of_links = self._part_scores(model, points, part)[: len(links)][links[:, 0] != links[:, 1]]
+        of_links = self.part_scores(model, points, part)[: len(links)][links[:, 0] != links[:, 1]]
         scores = np.concatenate([of_links, *(self._scores(model, points, some) for some in chunks)])
         labels = np.arange(len(scores)) < len(of_links)
         weights = np.where(labels, self.num_hidden / max(len(of_links), 1), count / max(len(others), 1))
@@ -469,7 +469,7 @@ class LinkProblem(OneGraphProblem):
     def evaluate(self, model: Model, part: str) -> Metrics:
         """Ranking metrics, and of the test part calibration errors."""
         points, (pairs, labels, known, one_way) = self.points(model), self.parts[part]
-        scores = self._part_scores(model, points, part)
+        scores = self.part_scores(model, points, part)
         metrics = link_metrics(scores[labels], scores[~labels])
         if model.head.sees_neighborhoods:
             alone = self._scores(model, points, pairs, finished=False)
