@@ -1,9 +1,11 @@
-"""Public names that are imported when they are first asked for, since PyTorch Geometric takes seconds."""
+"""What is imported when it is first asked for: public names, since PyTorch Geometric takes seconds, and extras."""
 
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+
+from h2hgcn.errors import DataError
 
 
 def lazy_names(package: str, homes: dict[str, tuple[str, ...]]) -> Callable[[str], Any]:
@@ -18,3 +20,11 @@ def lazy_names(package: str, homes: dict[str, tuple[str, ...]]) -> Callable[[str
         return value
 
     return find
+
+
+def import_extra(module: str, title: str, extra: str) -> Any:
+    """A module that an extra of this package installs; where it is missing, the error names the command."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise DataError(f"{title} is not installed ({error}); pip install 'h2hgcn[{extra}]'") from error

@@ -4,6 +4,8 @@ import json
 import re
 import shutil
 
+import pytest
+
 from h2hgcn.cli.console import stderr
 
 GRAPH = ("--edges", "my.csv", "--features", "x.csv")
@@ -88,3 +90,18 @@ def test_graphs_of_a_collection(run, shapes):
 def test_curves_for_tensorboard(run, files):
     assert run("train", *GRAPH, "--epochs", 1, "--tensorboard", "--out", "r").returncode == 0
     assert list((files / "r" / "tensorboard").iterdir())
+
+
+def test_curves_for_several_loggers(run, files, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    pytest.importorskip("wandb", reason="the extra wandb is not installed")
+    assert run("train", *GRAPH, "--epochs", 1, "--log", "tensorboard", "--log", "wandb", "--out", "r").returncode == 0
+    assert list((files / "r" / "tensorboard").iterdir())
+    assert list((files / "r" / "wandb").glob("offline-run-*/*.wandb"))
+
+
+def test_a_logger_that_is_not_known(run, files):
+    result = run("train", *GRAPH, "--log", "wandbb", "--out", "r")
+    assert result.returncode == 2
+    assert "'wandbb' is not a logger; did you mean 'wandb'?" in result.stderr
+    assert not (files / "r").exists()

@@ -74,7 +74,10 @@ def train(
         bool, typer.Option("--final", help="Then train the same settings on all data, as h2hgcn finalize does.")
     ] = False,
     force: flags.Retrain = False,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write curves for TensorBoard.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="The same as --log tensorboard.")] = False,
+    log: Annotated[
+        list[str] | None, typer.Option(help="Also log curves with tensorboard, wandb or mlflow; repeatable.")
+    ] = None,
     json: flags.Json = False,
 ) -> None:
     """Train a model. Without any flag: link prediction on the built-in disease tree.
@@ -107,8 +110,8 @@ def train(
     try:
         with console.StopAfterEpoch(force) as signals, kept_memory(), progress:
             run = run_experiment(
-                experiment, opened, folder, force=force, tensorboard=tensorboard, on_plan=console.tell,
-                on_epoch=progress.update, on_search=progress.search, on_chosen=progress.chosen,
+                experiment, opened, folder, force=force, tensorboard=tensorboard, loggers=log or (),
+                on_plan=console.tell, on_epoch=progress.update, on_search=progress.search, on_chosen=progress.chosen,
                 should_stop=signals.wanted,
             )  # fmt: skip
     except SearchStopped:

@@ -23,6 +23,7 @@ from h2hgcn.files import local_path
 from h2hgcn.tasks.checks import check_edges
 from h2hgcn.training import Run, fit
 from h2hgcn.training.distributed import joined_ranks
+from h2hgcn.training.loggers import Logger, Loggers
 from h2hgcn.training.loop import EpochReport, TrainingState
 
 # Seconds from one line of progress to the next.
@@ -62,6 +63,7 @@ def train(
     final: bool = False,
     force: bool = False,
     tensorboard: bool = False,
+    loggers: str | Logger | Sequence[str | Logger] = (),
     verbose: bool = False,
 ) -> Run:
     """Trains a model on a graph, as ``h2hgcn train`` does with the same options.
@@ -90,6 +92,8 @@ def train(
         final: Whether to train the same settings again on all data; ``run.final`` is the result, see ``Run.finalize``.
         force: Whether a run in ``out`` may be replaced.
         tensorboard: Whether curves for TensorBoard are written to ``out``.
+        loggers: Where else curves go: ``"tensorboard"``, ``"wandb"``, ``"mlflow"``, a ``Logger`` of your own, or
+            several of these. They get the run itself, not the candidates of a search.
         verbose: Whether to print progress.
 
     Notes on the data and on the result, which the command line prints, are ``DataWarning``.
@@ -119,7 +123,7 @@ def train(
             warnings.warn(note, DataWarning, stacklevel=2)
 
     run = run_experiment(
-        experiment, opened, _path(out), force=force, tensorboard=tensorboard,
+        experiment, opened, _path(out), force=force, tensorboard=tensorboard, loggers=loggers,
         on_plan=print if verbose else None, on_epoch=progress, on_chosen=on_chosen,
     )  # fmt: skip
     if final and run.finished:
@@ -138,6 +142,7 @@ def run_experiment(
     *,
     force: bool = False,
     tensorboard: bool = False,
+    loggers: str | Logger | Sequence[str | Logger] = (),
     on_plan: Callable[[str], None] | None = None,
     on_epoch: Callable[[EpochReport, TrainingState], None] | None = None,
     on_search: OnSearch = lambda done, total, name: None,
@@ -149,6 +154,7 @@ def run_experiment(
     If the experiment has candidates, the best on validation data is found first: ``on_search`` is called after every
     epoch of that, ``on_chosen`` at its end, and ``SearchStopped`` is raised if it was stopped.
     """
+    Loggers(loggers, folder, tensorboard)  # one that is missing should not be noticed after the search
     with joined_ranks(experiment.settings.torch_device()) as ranks:
         chosen, search = choose_settings(experiment, data, folder, force, ranks, on_search, should_stop)
         if search is not None and on_chosen is not None:
@@ -158,7 +164,7 @@ def run_experiment(
         return fit(
             chosen.task, data, chosen.encoder, seed=chosen.seed, settings=chosen.settings, folder=folder,
             force=replaces, source=chosen.graph.options, search=None if search is None else search.to_dict(),
-            tensorboard=tensorboard, on_plan=on_plan, on_epoch=on_epoch, should_stop=should_stop,
+            tensorboard=tensorboard, loggers=loggers, on_plan=on_plan, on_epoch=on_epoch, should_stop=should_stop,
         )  # fmt: skip
 
 

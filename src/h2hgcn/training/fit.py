@@ -5,8 +5,8 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from h2hgcn.training.building import EncoderFactory, build_model, describe, enco
 from h2hgcn.training.distributed import Ranks, joined_ranks
 from h2hgcn.training.folder import SETTINGS, RunFolder, difference, metrics_line
 from h2hgcn.training.loading import is_outdated, load_run
+from h2hgcn.training.loggers import Logger, Loggers
 from h2hgcn.training.loop import (
     EpochReport,
     TrainingState,
@@ -62,6 +63,7 @@ def fit(
     search: dict[str, Any] | None = None,
     origin: Run | None = None,
     tensorboard: bool = False,
+    loggers: str | Logger | Sequence[str | Logger] = (),
     on_plan: Callable[[str], None] | None = None,
     on_epoch: OnEpoch = None,
     should_stop: Callable[[], bool] = lambda: False,
@@ -79,7 +81,8 @@ def fit(
         source: Where the data came from, for the record.
         search: How the settings were found, for the record.
         origin: The run that a final fit comes from, see ``Run.finalize``.
-        tensorboard: Whether curves also go to ``folder/tensorboard``.
+        tensorboard: Whether curves also go to ``folder/tensorboard``: the same as ``loggers="tensorboard"``.
+        loggers: Where else curves go: ``"tensorboard"``, ``"wandb"``, ``"mlflow"``, or a ``Logger``.
         on_plan: Called once with what a step of training sees, in words: the whole graph, or batches of it.
         on_epoch: Called after every epoch.
         should_stop: Asked before every epoch; if it says so, the state is saved and the run returned as it is.
@@ -89,7 +92,7 @@ def fit(
         raise DataError(f"settings is a {type(settings).__name__}; pass TrainingSettings(epochs=..., lr=..., ...)")
     check_seed(seed)
     seed = int(seed)
-    writer = _summary_writer(folder) if tensorboard else None
+    curves = Loggers(loggers, folder, tensorboard)
     if isinstance(task, type) or not hasattr(task, "bind"):
         raise DataError(f"task is {task!r}; pass LinkPrediction(), NodeClassification(), ... of h2hgcn.tasks")
     data = as_collection(data)
@@ -118,9 +121,10 @@ def fit(
             result = ranks.from_first(lambda: None if place is None else place.read_result())
             run = Run(built, task, config, result or {}, [], data, problem)
             if result is None:
-                training = _Training(run, settings, place, ranks, writer, on_epoch)
-                training.train(seed, should_stop)
-                training.complete(origin)
+                training = _Training(run, settings, place, ranks, curves, on_epoch)
+                with training.logging():
+                    training.train(seed, should_stop)
+                    training.complete(origin)
             elif place is not None:
                 run = load_run(place.path, data, lambda in_features: built.encoder, str(device))
                 run.complete(place)
@@ -162,17 +166,6 @@ def finalize(
     )  # fmt: skip
 
 
-def _summary_writer(folder: Any) -> Any:
-    """TensorBoard's class for curves; raises if they cannot be written."""
-    if folder is None:
-        raise DataError("TensorBoard's files go to the folder of the run; pass folder=")
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise DataError("TensorBoard is not installed; pip install 'h2hgcn[tensorboard]', or leave it out") from None
-    return SummaryWriter
-
-
 class _Training:
     """The loop of a run and the files beside it, from where ``place`` stands; only the first process has one."""
 
@@ -182,20 +175,18 @@ class _Training:
         settings: TrainingSettings,
         place: RunFolder | None,
         ranks: Ranks,
-        writer: Any,
+        curves: Loggers,
         on_epoch: OnEpoch,
     ) -> None:
         self.run, self.settings, self.place, self.ranks, self.on_epoch = run, settings, place, ranks, on_epoch
+        self.curves = curves
         self.optimizer = build_optimizer_of(run.model, settings)
         self.state = self._resumed()
         self.metrics: BinaryIO | None = None
-        self.curves: Any = None
         self.last_checkpoint = time.monotonic()
         if place is not None:
             run.history = place.read_history(self.state.epoch)
             place.write_history(run.history)  # without epochs after the checkpoint
-            if writer is not None:  # what a killed run drew beyond its last checkpoint is drawn again
-                self.curves = writer(str(place.tensorboard), purge_step=self.state.epoch + 1)
 
     def _resumed(self) -> TrainingState:
         """The state of training in the folder of the first process, whose model and optimizer all of them get."""
@@ -212,6 +203,12 @@ class _Training:
             path.write_bytes(sent)
             return load_checkpoint(path, self.run.model, self.optimizer)
 
+    def logging(self) -> AbstractContextManager[None]:
+        """Within, loggers get what the first process reports."""
+        if not self.ranks.first:
+            return nullcontext()
+        return self.curves.logging(self.run, None if self.place is None else self.place.path, self.state.epoch)
+
     def train(self, seed: int, should_stop: Callable[[], bool]) -> None:
         run, problem, model = self.run, self.run.problem, self.run.model
         if run.config["model"].get("own") and not self.state.epoch:
@@ -224,8 +221,6 @@ class _Training:
                 )  # fmt: skip
                 self._save()
         finally:
-            if self.curves is not None:
-                self.curves.close()
             vectors = node_vectors_of(model.encoder)
             if vectors is not None:
                 vectors.sparse_gradients = False  # the caller may train the encoder with another optimizer
@@ -235,10 +230,9 @@ class _Training:
         if self.metrics is not None:
             self.metrics.write(metrics_line(report.to_dict()))
             self.metrics.flush()
-        if self.curves is not None:
+        if self.ranks.first:
             validated = {f"{report.part}/{name}": value for name, value in (report.val or {}).items()}
-            for name, value in {"train/loss": report.loss, "train/lr": report.lr, **validated}.items():
-                self.curves.add_scalar(name, value, report.epoch)
+            self.curves.log(report.epoch, {"train/loss": report.loss, "train/lr": report.lr, **validated})
         if time.monotonic() - self.last_checkpoint >= self.settings.checkpoint_seconds:
             self._save()
         if self.on_epoch is not None:

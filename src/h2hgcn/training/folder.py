@@ -56,6 +56,7 @@ class RunFolder:
         self.result = self.path / "result.json"
         self.checkpoint = self.path / "checkpoint" / "latest.safetensors"
         self.tensorboard = self.path / "tensorboard"
+        self.loggers = self.path / "loggers.json"
         self.index = (self.path / "index.json", self.path / "index.faiss")
         self.search = self.path / ".search"
         self.final = self.path / "final"
@@ -63,7 +64,7 @@ class RunFolder:
         # what a run writes, except for the configuration; the result first, which says that the others are whole
         self._files = (
             self.result, *self.index, self.report, self.layout, self.embeddings, self.model, self.graph, self.metrics,
-            self.checkpoint,
+            self.checkpoint, self.loggers,
         )  # fmt: skip
         self._checksums: dict[str, str] = {}  # as the result has them
 
