@@ -252,6 +252,19 @@ def test_more_that_is_said(tmp_path):
     assert "1 nodes with features but no edge were dropped" in load_graph(edges, features, unlinked="drop").notes
 
 
+def test_numbers_of_two_kinds_of_nodes_are_noted(tmp_path):
+    bought = write(tmp_path / "b.csv", "customer,product\n1,2\n2,3\n")
+    assert load_graph(bought).notes[0].endswith("'customer' to column 'product'; a number that is in both is one node")
+    linked = write(tmp_path / "l.csv", "child,parent\n1,2\n2,3\n")
+    assert load_graph(linked).notes[0] == "edges go from column 'parent' to column 'child'"
+
+
+def test_the_name_of_the_weights_makes_a_header(tmp_path):
+    edges = write(tmp_path / "e.csv", "supplier,customer,volume\nann,bob,3\nbob,eve,\n")
+    with pytest.raises(DataError, match="line 3: no finite number in column 'volume'"):
+        load_graph(edges, weights="volume")
+
+
 def test_a_header_of_any_words_above_known_ids(tmp_path):
     edges = write(tmp_path / "e.csv", "ann,bob\nbob,eve\n")
     labels = write(tmp_path / "l.csv", "company,risk\nann,high\nbob,low\neve,low\n")
@@ -396,7 +409,7 @@ def test_bad_arrays(tmp_path):
         load_graph([(0, 1)], np.array([[1.0], [np.nan]]))
     with pytest.raises(DataError, match="rows without ids"):
         load_graph([("a", "b")], np.ones((2, 2)))
-    with pytest.raises(DataError, match=r"shape \(3, 3\)"):
+    with pytest.raises(DataError, match=r"shape \(3, 3\); .* an adjacency matrix goes in as"):
         load_graph(np.ones((3, 3), dtype=int))
     with pytest.raises(DataError, match="float64; node ids are integers or text"):
         load_graph(np.ones((3, 2)))
@@ -449,7 +462,7 @@ def test_other_bad_sources(tmp_path):
         load_graph([(0, 1)], weights=["heavy"])
     with pytest.raises(DataError, match="complex"):
         load_graph(sp.csr_array(np.array([[0, 1j], [1j, 0]])))
-    with pytest.raises(DataError, match="not from a NoneType"):
+    with pytest.raises(DataError, match="not from an object of type NoneType"):
         load_graph(None)
     with pytest.raises(DataError, match="features of 'a' are 'x', which are not numbers"):
         load_graph([("a", "b")], features={"a": "x", "b": 1})

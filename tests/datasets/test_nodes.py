@@ -57,6 +57,14 @@ def test_labels_in_files(tmp_path, edges, labels, names):
     assert any("the label -1 in" in note for note in graph.notes) == ("-1" in labels)
 
 
+def test_words_for_no_label_are_noted(tmp_path, edges):
+    labels = write(tmp_path / "l.csv", "id,label\na,NA\nb,red\nc,NA\n")
+    graph = load_graph(edges, labels=labels)
+    assert graph.label_names == ["NA", "red"]
+    (note,) = [note for note in graph.notes if "NA" in note]
+    assert note == f"'NA', 2 of the labels in {labels}, is taken for a class; leave a gap where it means none"
+
+
 def test_minus_one_is_no_label_in_arrays():
     pairs = [(0, 1), (1, 2)]
     for labels in ([1, -1, 0], np.array([1.0, -1, 0]), torch.tensor([1, -1, 0]), np.array([1, -1, 0], dtype=object)):

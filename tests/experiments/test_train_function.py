@@ -243,7 +243,7 @@ def test_quiet_unless_verbose(capsys):
         (EDGES, {"columns": "source"}, "columns='source': name two"),
         (EDGES, {"config": "no.toml"}, "no.toml is not there"),
         (Data(num_nodes=3), {}, "the PyG graph has no tensor edge_index"),
-        (7, {}, "edges come from a file or a graph, not from a int"),
+        (7, {}, "edges come from a file or a graph, not from an object of type int"),
     ],
 )
 def test_what_is_wrong_is_said(data, options, message, tmp_path, monkeypatch):

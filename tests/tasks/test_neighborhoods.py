@@ -135,6 +135,18 @@ def test_the_top_decides_where_the_order_of_all_pairs_is_as_good():
     assert after > 3 * before
 
 
+def test_too_few_links_for_a_calibration_have_one_piece():
+    """Logits of the second piece are no probabilities, and nothing would turn them into such."""
+    links = np.column_stack([np.linspace(2, 4, 19), np.zeros((19, 5))])
+    others = np.column_stack([np.random.RandomState(0).normal(0, 1, 2000), np.zeros((2000, 5))])
+    others[:10, :2] = 9, 1  # which are told by their feature
+    terms = NeighborhoodTerms()
+    assert terms.fit(np.concatenate([links, others[:40]]), np.arange(59) < 19, others[40:])
+    _, weights, biases = terms.pieces
+    assert (weights[0] == weights[1]).all()
+    assert biases[0] == biases[1]
+
+
 def test_what_does_not_help_changes_nothing():
     random = np.random.RandomState(0)
     _, _, rows, _, others = labeled_rows(count=60)

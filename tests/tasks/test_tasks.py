@@ -331,6 +331,7 @@ def test_constant_and_vanishing_columns_say_nothing(value):
         (lambda: GraphClassification(num_folds=3, fold=3).bind(shapes()), "the folds are 0 to 2"),
         (lambda: LinkPrediction(message_share=1.0).bind(generate_disease(100)), "message_share=1.0"),
         (lambda: LinkPrediction().bind(generate_disease(5)), "no edge is left for the val part"),
+        (lambda: LinkPrediction().bind(Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=3)), "no edges"),
         (lambda: NodeClassification(val=0.01).bind(generate_disease(20)), "no node is left for the val part"),
         (lambda: NodeClassification(selection="f1").bind(three_classes()), "but there are 3"),
         (lambda: NodeClassification().bind(one_class()), "nothing to tell apart"),
@@ -341,6 +342,12 @@ def test_constant_and_vanishing_columns_say_nothing(value):
 def test_tasks_that_do_not_fit_the_data(make, message):
     with pytest.raises(DataError, match=message):
         make()
+
+
+def test_a_single_training_edge_is_predicted():
+    graph = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))
+    problem = LinkPrediction(val=0.34, test=0.34, message_share=0.5).bind(graph)
+    assert (problem.num_messages, problem.num_items) == (0, 1)
 
 
 def three_classes():

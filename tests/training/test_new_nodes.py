@@ -171,7 +171,7 @@ def test_an_id_that_may_be_mistyped_is_noted(links):
         run.with_new([("zoe", "n03"), ("zoe", "N05")])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run.with_new([("zoe", "n03")])
+        run.with_new([("zoe", "n03"), ("n9x", "n03")])
 
 
 def test_ids_of_the_run_tell_a_header(tmp_path):

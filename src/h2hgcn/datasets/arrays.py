@@ -208,7 +208,7 @@ def unknown_nodes(names: Sequence[Any], ids: Ids, what: str = "node") -> str:
     return f"there are no {what}s {named}{more}{advice}"
 
 
-def closest_id(name: Any, ids: Ids) -> Any:
+def closest_id(name: Any, ids: Ids, similar: float = _SIMILAR) -> Any:
     """The id that was probably meant by one that is unknown: apart from case and blanks the same, or else similar; None
     if there is none.
 
@@ -229,10 +229,10 @@ def closest_id(name: Any, ids: Ids) -> Any:
             return ids[start + same[0]].item()
         share = _letters_shared(wanted, block)
         best = np.argsort(-share, kind="stable")[:_COMPARED]
-        likely += [(-share[k], ids[start + k].item()) for k in best.tolist() if share[k] >= _SIMILAR]
+        likely += [(-share[k], ids[start + k].item()) for k in best.tolist() if share[k] >= similar]
         likely = sorted(likely)[:_COMPARED]
     by_text = {text.strip().lower(): text for _, text in reversed(likely)}
-    close = get_close_matches(wanted, by_text, n=1, cutoff=_SIMILAR)
+    close = get_close_matches(wanted, by_text, n=1, cutoff=similar)
     return by_text[close[0]] if close else None
 
 

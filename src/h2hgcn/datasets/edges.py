@@ -111,7 +111,7 @@ def edges_from_table(
         found = edges_from_table(table, weights, columns, text, arrays)
         found.notes.insert(0, "the first line is taken for a header; pass header=False (--no-header) if it is an edge")
         return found
-    notes = _column_notes(table, ends, weight, weights, columns)
+    notes = _column_notes(table, ends, weight, weights, columns, ids.dtype.kind != "U")
     if may_have_header:
         notes.append("the first line is taken for an edge, not for a header; pass header=True (--header) if it is one")
     return EdgeList(
@@ -121,16 +121,19 @@ def edges_from_table(
 
 
 def _column_notes(
-    table: Table, ends: Sequence[int], weight: int | None, weights: str | bool | None, columns: Any
+    table: Table, ends: Sequence[int], weight: int | None, weights: str | bool | None, columns: Any, numbered: bool
 ) -> list[str]:
     """What was assumed of the columns, and which are not used."""
     notes = []
     source, target = (table.columns[k] for k in ends)
-    is_clear = not table.has_header or (  # a single letter may be a node as well
-        source.lower() in SOURCE_NAMES and target.lower() in TARGET_NAMES and min(len(source), len(target)) > 1
-    )
+    is_known = not table.has_header or (source.lower() in SOURCE_NAMES and target.lower() in TARGET_NAMES)
+    is_clear = not table.has_header or (
+        is_known and min(len(source), len(target)) > 1
+    )  # a letter may be a node as well
     if columns is None and (tuple(ends) != (0, 1) or not is_clear):
-        notes.append(f"edges go from column {source!r} to column {target!r}")
+        # customers and products may both be counted from 1
+        shared = "" if is_known or not numbered else "; a number that is in both is one node"
+        notes.append(f"edges go from column {source!r} to column {target!r}{shared}")
     if weight is not None and not isinstance(weights, str):
         notes.append(f"{table.called(weight)} is taken for edge weights")
     unused = [k for k in range(len(table.columns)) if k not in (*ends, weight)]
@@ -263,7 +266,11 @@ def edges_from_pairs(pairs: Any, origin: str = "the edges", with_weights: bool =
 def edges_from_array(array: Any, origin: str, square_is_index: bool) -> EdgeList:
     """Edges of an array ``(2, k)`` or ``(k, 2)``; one that is both is as ``square_is_index`` says."""
     if array.ndim != 2 or 2 not in array.shape:
-        raise DataError(f"{origin} have shape {array.shape}; pass an edge_index (2 × k) or pairs of nodes (k × 2)")
+        is_square = array.ndim == 2 and array.shape[0] == array.shape[1]
+        matrix = "; an adjacency matrix goes in as scipy.sparse.csr_array(matrix)" if is_square else ""
+        raise DataError(
+            f"{origin} have shape {array.shape}; pass an edge_index (2 × k) or pairs of nodes (k × 2){matrix}"
+        )
     is_index = array.shape[0] == 2 and (array.shape[1] != 2 or square_is_index)
     return _encoded(ids_of_array(array.T if is_index else array, origin), origin, "column" if is_index else "row")
 

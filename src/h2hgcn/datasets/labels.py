@@ -1,6 +1,7 @@
 """Labels of the nodes of a user's graph, or of the graphs of a collection."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from h2hgcn.errors import DataError
 
 _LABEL_NAMES = frozenset({"label", "labels", "y", "class", "category", "target"})
 _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+_GAPS = frozenset({"na", "n/a", "nan", "null", "none", "?", "-"})  # as other programs write that there is no label
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # written as Python writes it: 01 and +1 are texts
 
 
@@ -86,9 +88,13 @@ def split_column(columns: Sequence[str], ids: int | None) -> int | None:
 
 
 def _noted(labels: NodeValues) -> NodeValues:
-    """In arrays -1 is no label, as PyTorch and PyG have it; where a gap can be left, it is a class like any other."""
+    """In arrays -1 is no label, as PyTorch and PyG have it; where a gap can be left, it is a class, and so is NA."""
     if UNLABELLED in labels.values:
         labels.notes.append(f"the label -1 in {labels.origin} is taken for a class; leave a gap where there is none")
+    texts = Counter(label for label in labels.values if isinstance(label, str) and label.lower() in _GAPS)
+    for text, count in sorted(texts.items()):
+        found = f"{text!r}, {count:,} of the labels in {labels.origin}, is taken for a class"
+        labels.notes.append(f"{found}; leave a gap where it means none")
     return labels
 
 

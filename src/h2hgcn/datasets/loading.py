@@ -347,7 +347,8 @@ def _edges_of(
         kind = file_kind(path)
         if kind not in FORMATS:
             # columns may also be named by number, which tells nothing of a header
-            names = EDGE_COLUMN_NAMES | {name.strip().lower() for name in columns or () if not name.strip().isdecimal()}
+            named = {name.strip().lower() for name in (*(columns or ()), weights) if isinstance(name, str)}
+            names = EDGE_COLUMN_NAMES | {name for name in named if not name.isdecimal()}
             table = open_table(path, text, names, keep=arrays.folder is None)
             return edges_from_table(table, weights, columns, text, arrays)
         check_is_file(path)
@@ -370,7 +371,7 @@ def _edges_of(
             "graph.to_homogeneous()"
         )
     if not hasattr(source, "__iter__"):
-        raise DataError(f"edges come from a file or a graph, not from a {type(source).__name__}")
+        raise DataError(f"edges come from a file or a graph, not from an object of type {type(source).__name__}")
     if isinstance(source, torch.Tensor) and source.layout != torch.strided:
         raise DataError("the edges are a sparse tensor; pass a SciPy matrix, or its edge_index")
     return edges_from_pairs(source, with_weights=weights is not False)

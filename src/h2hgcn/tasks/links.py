@@ -220,6 +220,8 @@ class LinkPrediction(SplitTask):
     def bind(self, data: Any) -> "LinkProblem":
         """The task on a graph, its edges split."""
         check_edges(data)
+        if not data.edge_index.numel():
+            raise DataError("the graph has no edges, and links are learned from some; give it edges")
         self.check_parts()
         shares = (0.0, 0.0) if self.final else (self.val, self.test)
         split = split_edges(data, *shares, seed=self.split_seed, protocol=self.protocol)
@@ -295,7 +297,7 @@ class LinkProblem(OneGraphProblem):
         super().__init__(task, data, edge_index, weights, seen=edge_index)
         self.split = split
         count, share = len(split.train), task.message_share
-        self.num_messages = 0 if share is None else max(1, min(count - 1, round(share * count)))
+        self.num_messages = 0 if share is None else min(count - 1, max(1, round(share * count)))
         self.num_items = count - self.num_messages  # edges that are predicted in an epoch
         self.num_hidden = sum(int((pairs[:, 0] != pairs[:, 1]).sum()) for pairs in (split.val, split.test))
         self._set_train_pairs(split.train)

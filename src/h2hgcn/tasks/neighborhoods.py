@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from h2hgcn.datasets.pairs import Pairs, contains
 from h2hgcn.jit import compiled
 from h2hgcn.kernels import run_on_rows
-from h2hgcn.tasks.metrics import Scores
+from h2hgcn.tasks.metrics import FEWEST, Scores
 
 Rows = NDArray[np.float64]
 
@@ -229,9 +229,11 @@ def out_of_fold(rows: Rows, labels: NDArray[np.bool_], others: Rows) -> Scores:
 
 def _best_count(rows: Rows, labels: NDArray[np.bool_], others: Rows) -> int:
     """The number of pieces of the best MRR among those whose AUC is as good as any, out of fold; 0 is the decoder
-    alone. Pieces by which a higher logit speaks against a link are none.
+    alone. Pieces by which a higher logit speaks against a link are none, and so is the second one, whose logits are no
+    probabilities, where there are too few links for a calibration.
     """
-    counts = [count for count in (1, 2) if (_pieces(rows, labels, others, count)[0][:, 0] > 0).all()]
+    possible = (1, 2) if labels.sum() >= FEWEST else (1,)
+    counts = [count for count in possible if (_pieces(rows, labels, others, count)[0][:, 0] > 0).all()]
     found = {count: _in_folds(rows, labels, others, count)[1] for count in (0, *counts)}
     best = max((1 - above).mean() for above in found.values())
     as_good = [count for count, above in found.items() if (1 - above).mean() >= best - _TOLERANCE]

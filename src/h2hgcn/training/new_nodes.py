@@ -30,8 +30,8 @@ from h2hgcn.training.run import Run, reached_from
 # What a joined graph has from that of the run, beside edges, features and labels.
 _KEPT = ("name", "directed", "structural", "feature_names", "label_names", "label_columns", "append_structure")
 
-# So many new ids are compared with those of the run.
-_CHECKED_IDS = 20
+# So many new ids are compared with those of the run, and may be mistyped if they are so similar to one.
+_CHECKED_IDS, _ALMOST_SAME = 20, 0.8
 
 
 class ExtendedRun(Run):
@@ -100,7 +100,7 @@ def extended_run(
     rows = np.full(len(new), -1) if values is None else aligned(values, new, "features", "error", notes)
     if names.ids.dtype.kind == "U":  # a row of features shows that a new node is meant
         for name in new[rows < 0][:_CHECKED_IDS]:
-            known = closest_id(name, names.ids)
+            known = closest_id(name, names.ids, _ALMOST_SAME)
             if known is not None:
                 notes.append(f"{shown(name)} is taken for a new node; did you mean {shown(known)}?")
     data = Data(num_nodes=len(names.ids) + len(new), node_ids=np.concatenate([names.ids, new]))

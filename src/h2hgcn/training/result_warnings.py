@@ -127,8 +127,11 @@ def _chance(run: "Run") -> Iterator[str]:
     # two standard errors of the AUC of random scores, for as many negatives as links
     errors = {part: 2 / math.sqrt(6 * len(getattr(run.problem.split, part))) for part in _PARTS}
     if all(abs(score - 0.5) <= max(_CHANCE_MARGIN, errors[part]) for part, score in scores.items()):
-        advice = "try another lr, a lower training.weight_decay or other features"
-        yield f"{' and '.join(texts.values())} are no better than chance: {_UNRELIABLE}; {advice}"
+        counts = [len(getattr(run.problem.split, part)) for part in _PARTS]
+        is_noise = any(abs(score - 0.5) > _CHANCE_MARGIN for score in scores.values())
+        few = f" for so few links ({counts[0]} and {counts[1]})" if is_noise else ""
+        advice = "" if is_noise else "; try another lr, a lower training.weight_decay or other features"
+        yield f"{' and '.join(texts.values())} are no better than chance{few}: {_UNRELIABLE}{advice}"
         return
     below = [text for part, text in texts.items() if scores[part] < 0.5]
     if below:
@@ -187,11 +190,16 @@ def _uncalibrated(run: "Run") -> Iterator[str]:
 
 def _small_parts(run: "Run") -> Iterator[str]:
     problem = run.problem
-    for part, name in _PARTS.items() if problem.split is not None else ():  # a task may hold nothing out
-        count = len(getattr(problem.split, part))
-        if count < _FEW:
-            items = problem.task.items if count != 1 else problem.task.items.removesuffix("s")
-            yield f"the {name} part has {count} {items} only: its metrics are coarse"
+    parts = _PARTS.items() if problem.split is not None else ()  # a task may hold nothing out
+    counts = {name: len(getattr(problem.split, part)) for part, name in parts}
+    few = {name: _counted(count, problem.task.items) for name, count in counts.items() if count < _FEW}
+    small = [f"the {name} part has {items}" for name, items in few.items()]
+    if small:
+        yield f"{' and '.join(small)} only: {'their' if len(small) > 1 else 'its'} metrics are coarse"
+
+
+def _counted(count: int, items: str) -> str:
+    return f"{count} {items if count != 1 else items.removesuffix('s')}"
 
 
 _CHECKS = (
