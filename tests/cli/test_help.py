@@ -35,7 +35,9 @@ def test_the_examples_run(run, files, monkeypatch, inline):
     write_graphs(files / "shapes", 40)
     write_graphs(files / "new-shapes", 3)
     monkeypatch.setenv("HOME", str(files))
-    for command in COMMANDS.values():  # train comes first, and the others use its runs
+    for name, command in COMMANDS.items():  # train comes first, and the others use its runs
+        if name in ("push", "pull"):  # test_share.py runs them on a double of the hub
+            continue
         for example in examples_of(command):
             program, *arguments = shlex.split(example.replace("~", "$HOME").replace("$HOME", str(files)))
             assert program == "h2hgcn"

@@ -15,13 +15,14 @@ from h2hgcn.cli.explore import explore
 from h2hgcn.cli.predict import predict, recommend
 from h2hgcn.cli.reproduce import reproduce
 from h2hgcn.cli.runs import embed, evaluate, split
+from h2hgcn.cli.share import export, pull, push
 from h2hgcn.cli.train import finalize, train
 from h2hgcn.cli.tune import tune
 from h2hgcn.errors import DataError, DataWarning
 
 _COMMANDS = (
-    train, tune, compare, reproduce, evaluate, finalize, predict, recommend, embed, split, explore, inspect, convert,
-    datasets, models,
+    train, tune, compare, reproduce, evaluate, finalize, predict, recommend, embed, split, export, push, pull, explore,
+    inspect, convert, datasets, models,
 )  # fmt: skip
 
 app = typer.Typer(

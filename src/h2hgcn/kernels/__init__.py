@@ -38,6 +38,11 @@ def is_transformed() -> bool:
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
+def is_exported() -> bool:
+    """Whether ``torch.export`` is at work, whose programs should run where this package is not installed."""
+    return bool(getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)())
+
+
 def is_wrapped(x: Tensor) -> bool:
     """Whether a tensor belongs to a transform of ``torch.func``, after which it is void."""
     return not torch.compiler.is_compiling() and torch._C._functorch.is_functorch_wrapped_tensor(x)

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from torch_geometric.utils import coalesce, is_torch_sparse_tensor
 
 from h2hgcn.geometry.numerics import full_precision
-from h2hgcn.kernels import is_transformed, is_wrapped, use_kernel
+from h2hgcn.kernels import is_exported, is_transformed, is_wrapped, use_kernel
 
 
 class SparseMatrix(NamedTuple):
@@ -120,9 +120,9 @@ csr_matmul = torch.ops.h2hgcn.csr_matmul
 def sparse_matmul(matrix: SparseMatrix, dense: Tensor) -> Tensor:
     """``matrix @ dense`` for a vector or a matrix, with gradients to ``dense`` and the values."""
     dense = dense.to(matrix.values.dtype)  # autocast may have lowered it
-    if is_transformed():  # by gather and scatter, which torch.func knows: ten times slower
+    if is_transformed() or is_exported():  # by gather and scatter, which all know: ten times slower
         rows = torch.repeat_interleave(matrix.crow.diff(), output_size=len(matrix.col))
-        terms = dense[matrix.col] * (matrix.values if dense.dim() == 1 else matrix.values.unsqueeze(1))
+        terms = dense[matrix.col.long()] * (matrix.values if dense.dim() == 1 else matrix.values.unsqueeze(1))
         return terms.new_zeros(len(matrix.crow) - 1, *dense.shape[1:]).index_add(0, rows, terms)
     product: Tensor = _SparseProduct.apply(dense, *matrix)  # type: ignore[no-untyped-call]
     return product

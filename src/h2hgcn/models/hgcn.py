@@ -33,8 +33,8 @@ def aggregate_locally(tangent: Tensor, matrix: SparseMatrix) -> Tensor:
     ``layer_radius`` are shortened to it.
     """
     points = lorentz.exp_origin(tangent, layer_radius(tangent.dtype))
-    receivers = torch.repeat_interleave(matrix.crow.diff())
-    towards = lorentz.log(points[receivers], points[matrix.col]) * matrix.values.unsqueeze(1)
+    receivers = torch.repeat_interleave(matrix.crow.diff(), output_size=len(matrix.col))
+    towards = lorentz.log(points[receivers], points[matrix.col.long()]) * matrix.values.unsqueeze(1)
     mean = torch.zeros_like(points).index_add(0, receivers, towards)
     return lorentz.log_origin(lorentz.exp(points, mean))
 

@@ -54,7 +54,11 @@ class FeatureTerms(nn.Module):
 
     def forward(self, logits: Tensor, x: Any) -> Tensor:
         """``x`` are the features of the same nodes, as they are given."""
-        added = torch.from_numpy(self._log_chances(x)).to(logits)
+        return self.combined(logits, torch.from_numpy(self._log_chances(x)))
+
+    def combined(self, logits: Tensor, added: Tensor) -> Tensor:
+        """Logits with what the features add: the logarithms of their probabilities."""
+        added = added.to(logits)
         return self.mix[0] * logits.log_softmax(1) + self.mix[1] * added
 
     def _log_chances(self, x: Any) -> Scores:

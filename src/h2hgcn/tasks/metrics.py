@@ -141,8 +141,10 @@ class LinkCalibration(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """The probabilities of links."""
-        if not self.fitted:
-            return logits.sigmoid()
+        return self.fitted_map(logits) if self.fitted else logits.sigmoid()
+
+    def fitted_map(self, logits: Tensor) -> Tensor:
+        """The probabilities of links by what was fitted."""
         total, knots = self.bias.to(logits).expand_as(logits), [None, *self.knots.to(logits), None]
         for slope, limits in zip(self.slopes.to(logits), pairwise(knots), strict=True):
             total = total + slope * logits.clamp(*limits)

@@ -114,6 +114,76 @@ class Neighborhoods:
         return contains(self._keys, pairs[:, 0] * len(self.weights) + pairs[:, 1])
 
 
+class FixedNeighborhoods(nn.Module):
+    """``Neighborhoods.features`` of a graph by PyTorch's operations alone, for programs that are exported.
+
+    For each pair it looks up all neighbors of the node that has fewer, by as many steps of a binary search as the
+    other's could need. It takes as much memory for a pair as the second largest degree.
+    """
+
+    starts: Tensor
+    neighbors: Tensor
+    arc_starts: Tensor
+    arcs: Tensor
+    weights: Tensor
+    degrees: Tensor
+    typical: Tensor
+
+    def __init__(self, graph: Neighborhoods) -> None:
+        super().__init__()
+        num_nodes = len(graph.weights)
+        arcs = graph._keys % max(num_nodes, 1)
+        buffers = {
+            "starts": graph.graph.indptr, "neighbors": _not_empty(graph.graph.indices),
+            "arc_starts": np.append(0, graph.degrees[0].cumsum()), "arcs": _not_empty(arcs),
+            "weights": graph.weights, "degrees": graph.degrees,
+            "typical": np.stack([np.broadcast_to(part, _DEGREE) for part in graph._typical]),
+        }  # fmt: skip
+        for name, values in buffers.items():
+            kind = np.float64 if name in ("weights", "typical") else np.int64
+            self.register_buffer(name, torch.from_numpy(values.astype(kind)))
+        self.directed = graph.directed
+        degrees = np.sort(np.diff(graph.graph.indptr))
+        self.most = max(int(degrees[-2]) if len(degrees) > 1 else 0, 1)  # neighbors of the node that has fewer
+        self.steps = max(int(max(degrees.max(initial=0), graph.degrees.max(initial=0))), 1).bit_length()
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        source, target = pairs.unbind(1)
+        known = self._are_in_rows(self.arc_starts, self.arcs, source, target.unsqueeze(1)).squeeze(1).long()
+        ends = [self._of_ends(self.degrees[end][node] - known, end) for end, node in enumerate((source, target))]
+        of_nodes = ends if self.directed else [ends[0] + ends[1]]
+        return torch.cat([torch.log1p(self._shared(source, target)), *of_nodes], dim=1)
+
+    def _shared(self, source: Tensor, target: Tensor) -> Tensor:
+        degrees = self.starts.diff()
+        swap = degrees[source] > degrees[target]
+        fewer, others = torch.where(swap, target, source), torch.where(swap, source, target)
+        places = self.starts[fewer].unsqueeze(1) + torch.arange(self.most)
+        inside = places < self.starts[fewer + 1].unsqueeze(1)
+        nodes = self.neighbors[places.clamp_max(len(self.neighbors) - 1)]
+        shared = inside & self._are_in_rows(self.starts, self.neighbors, others, nodes)
+        return (self.weights[nodes] * shared.unsqueeze(2)).sum(1)
+
+    def _are_in_rows(self, starts: Tensor, columns: Tensor, rows: Tensor, wanted: Tensor) -> Tensor:
+        """Whether each of the ``wanted`` columns ``(k, m)`` is in its row, one of ``rows (k,)``."""
+        low = starts[rows].unsqueeze(1).expand_as(wanted)
+        high = end = starts[rows + 1].unsqueeze(1).expand_as(wanted)
+        for _ in range(self.steps):
+            middle = (low + high) // 2
+            less = (low < high) & (columns[middle.clamp_max(len(columns) - 1)] < wanted)
+            low, high = torch.where(less, middle + 1, low), torch.where(less, high, middle)
+        return (low < end) & (columns[low.clamp_max(len(columns) - 1)] == wanted)
+
+    def _of_ends(self, degrees: Tensor, end: int) -> Tensor:
+        logs = torch.log1p(degrees.to(torch.float64)).unsqueeze(1)
+        return torch.where(degrees.unsqueeze(1) > 0, torch.cat([logs, logs.square()], dim=1), self.typical[end])
+
+
+def _not_empty(indices: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Columns of a matrix, or of one without entries a number that is in none of its rows."""
+    return indices if len(indices) else np.zeros(1, np.int64)
+
+
 def link_matrix(edges: Pairs, num_nodes: int, directed: bool = False) -> sp.csr_array:
     """Edges ``(k, 2)`` as a matrix with sorted rows of ones; both ways unless ``directed``."""
     if not directed:
@@ -200,9 +270,12 @@ class NeighborhoodTerms(nn.Module):
         return slopes, weights, biases
 
     def forward(self, logits: Tensor, neighborhoods: Neighborhoods, pairs: Tensor) -> Tensor:
-        features = neighborhoods.features(pairs.cpu().numpy()) @ self.weights.double().cpu().numpy().T
-        pieces = self.slopes * logits[:, None] + (torch.from_numpy(features).to(logits) + self.biases)
-        return pieces.amax(1)
+        return self.combined(logits, torch.from_numpy(neighborhoods.features(pairs.cpu().numpy())))
+
+    def combined(self, logits: Tensor, features: Tensor) -> Tensor:
+        """Logits of pairs with these features."""
+        added = (features @ self.weights.to(features).mT).to(logits)
+        return (self.slopes * logits[:, None] + (added + self.biases)).amax(1)
 
     def fit(self, rows: Rows, labels: NDArray[np.bool_], others: Rows) -> bool:
         """Fits the weights to pairs that are links or not, and to ``others`` that are not.

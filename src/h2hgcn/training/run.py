@@ -42,6 +42,7 @@ from h2hgcn.training.settings import TrainingSettings, limited_threads
 if TYPE_CHECKING:
     import pandas
 
+    from h2hgcn.training.exporting import Exported
     from h2hgcn.training.new_nodes import ExtendedRun
 
 
@@ -419,6 +420,87 @@ class Run:
         points, scale = self.embeddings.to(self.device), self.model.distance_scale
         return self.link_decoder.logits_in(lambda: self.neighborhoods, points, numbers, scale).cpu()
 
+    def export(
+        self,
+        path: str | Path,
+        format: str | None = None,  # noqa: A002
+        *,
+        part: str = "all",
+        graph: Any = None,
+        opset: int = 18,
+    ) -> "Exported":
+        """Writes the model on its graph as a program that runs without this package: ONNX, or one of ``torch.export``.
+
+        Its inputs are ``x``, the features of all nodes as they were given (left out where the model does not use any,
+        or they were made from the graph), and for link prediction ``pairs (k, 2)`` of nodes by number, in the order of
+        ``nodes``. Its outputs are ``embeddings`` and ``probabilities``, those of this run. They are compared with those
+        of the run after the export.
+
+        Args:
+            path: The file, which is replaced if it is there.
+            format: ``"onnx"`` or ``"torch"``; by default ONNX if the file ends with ``.onnx``, and PyTorch if with
+                ``.pt2``.
+            part: ``"all"``, or ``"encoder"`` for embeddings alone.
+            graph: Of a classifier of graphs, the graph: one of the collection by name or number, or a ``Data``.
+            opset: Of ONNX, 18 or newer.
+        """
+        from h2hgcn.training.exporting import export_run  # which needs this module
+
+        return export_run(self, path, format, part, graph, opset)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        graph: bool = False,
+        private: bool | None = None,
+        branch: str | None = None,
+        create_pr: bool | None = None,
+        commit_message: str = "Push a run of h2hgcn",
+        token: str | bool | None = None,
+    ) -> str:
+        """Publishes the run on the Hugging Face Hub with a model card, for ``from_pretrained``; returns the commit's
+        address. It needs the extra ``hub``.
+
+        Args:
+            repo_id: ``"OWNER/NAME"``; it is made if it is not there.
+            graph: Whether the graph is published, too, with its features, labels and ids, the embeddings and the
+                report. Models with node vectors need it.
+            private, branch, create_pr, commit_message, token: As for ``huggingface_hub.ModelHubMixin``.
+        """
+        from h2hgcn.training.hub import push  # which needs this module
+
+        return push(
+            self, repo_id, graph, private=private, branch=branch, create_pr=create_pr, commit_message=commit_message,
+            token=token,
+        )  # fmt: skip
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        repo_id: str | Path,
+        *,
+        data: Any = None,
+        revision: str | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+        device: str = "cpu",
+    ) -> "Run":
+        """A run from the Hugging Face Hub, or from its folder. Nothing that is downloaded is executed.
+
+        Args:
+            repo_id: ``"OWNER/NAME"``, or a folder.
+            data: The data of the run, if the graph was not published.
+            revision: A branch, tag or commit.
+            token, local_files_only: As for ``huggingface_hub.ModelHubMixin``.
+            device: Where the model goes.
+        """
+        from h2hgcn.training.hub import pull  # which needs this module
+
+        return pull(
+            str(repo_id), data=data, revision=revision, token=token, local_files_only=local_files_only, device=device
+        )
+
     def threads(self, num_nodes: int) -> AbstractContextManager[None]:
         """As many threads as training has for so many nodes."""
         return limited_threads(self.settings.threads, num_nodes * self.model.dim)
@@ -439,13 +521,17 @@ class Run:
 
     def write_model(self, folder: RunFolder) -> None:
         """Writes the weights, the graph, the embedding and its layout."""
-        folder.check_there()
-        config = {name: section for name, section in self.config.items() if name != "search"}
-        write_tensors(folder.model, weights_of(self.model), {"config": config})
+        self.write_weights(folder)
         if is_graph(self.data):
             keep_graph(folder.graph, self.data)
         write_points(self, self.embeddings, self.data, folder.embeddings)
         write_layout(self, folder.layout)
+
+    def write_weights(self, folder: RunFolder) -> None:
+        """Writes the weights."""
+        folder.check_there()
+        config = {name: section for name, section in self.config.items() if name != "search"}
+        write_tensors(folder.model, weights_of(self.model), {"config": config})
 
     def write_result(self, folder: RunFolder) -> None:
         """Writes the report, and then the result, which says that all files are there."""
