@@ -117,7 +117,8 @@ def _rows(report: "GraphReport") -> Iterator[tuple[str, str]]:
     yield "isolated nodes", f"{size.isolated_nodes:,}"
     mean, median, most = map(_number, (degrees.mean, degrees.median, degrees.max))
     yield "degree", f"mean {mean}, median {median}, largest {most}"
-    yield "hubs", f"1 % of the nodes hold {_percent(degrees.top_share)} of the edge ends"
+    hubs = "1 % of the nodes hold" if size.nodes > 100 else "the node of the largest degree holds"
+    yield "hubs", f"{hubs} {_percent(degrees.top_share)} of the edge ends"
     forest = _percent(tree.forest_share)
     yield "cycles", f"{tree.independent_cycles:,} independent; {forest} of the edges make a forest"
     yield "bridges", f"{tree.bridges:,} of the edges lie on no cycle"
