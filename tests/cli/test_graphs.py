@@ -111,6 +111,17 @@ def test_labels_beside_the_graphs_and_a_search(run, tmp_path):
     assert len(json.loads(run("predict", "runs/shapes-gc-h2h-gcn-seed0", "--graphs", "shapes", "--json").stdout)) == 40
 
 
+def test_a_graph_is_inspected_by_its_name_or_place(run, tmp_path):
+    write_graphs(tmp_path / "shapes", 12)
+    by_name, by_place = (run("inspect", "shapes", "--graph", which, "--json") for which in ("g10", 10))
+    assert by_name.returncode == 0, by_name.stderr
+    assert json.loads(by_name.stdout)["size"] == json.loads(by_place.stdout)["size"]
+    wrong = run("inspect", "shapes", "--graph", "g12")
+    assert wrong.returncode == 2
+    assert "--graph g12 is not there: " in wrong.stderr
+    assert wrong.stderr.rstrip().endswith("has 12 graphs, g0 to g11")
+
+
 def test_a_tu_folder(run, tmp_path):
     folder = tmp_path / "SET"
     folder.mkdir()

@@ -66,6 +66,10 @@ BAD_DATA = {
         "give one row of sources and one of targets",
     ),
     "floats": (Data(edge_index=ARROWS.float(), num_nodes=4), "name nodes by whole numbers"),
+    "a list of graphs": (
+        [nx.path_graph(3), nx.path_graph(4)],
+        "a list of networkx graphs; for a collection, make each",
+    ),
     "several kinds": (HeteroData(), "not from a HeteroData"),
     "a collection": (InMemoryDataset(), "not from a InMemoryDataset"),
 }

@@ -226,7 +226,9 @@ def test_bad_options(options, message):
 
 def test_graphs_that_cannot_be_split():
     complete = graph_of(4, [(i, j) for i in range(4) for j in range(i)])
-    with pytest.raises(DataError, match=r"3 pairs without an edge are needed .* but the graph has 0"):
+    with pytest.raises(
+        DataError, match=r"3 pairs without an edge are needed .* but the graph has 0; there is no link to predict"
+    ):
         split_edges(complete, 0.25, 0.4)
     with pytest.raises(DataError, match="no negatives to draw"):
         draw_negatives(split_edges(complete, 0, 0), 1, np.random.default_rng(0))

@@ -259,6 +259,22 @@ def test_numbers_of_two_kinds_of_nodes_are_noted(tmp_path):
     assert load_graph(linked).notes[0] == "edges go from column 'parent' to column 'child'"
 
 
+def test_texts_that_look_alike_are_noted(tmp_path):
+    edges = write(tmp_path / "e.csv", "source,target\nAcme Corp,Bolt  Ltd\nacme corp,Cog\nBolt Ltd,Cog\nCog,Dyno\n")
+    labels = write(tmp_path / "l.csv", "id,label\nCog,Red\nDyno,red\nacme corp,blue\n")
+    notes = [note for note in load_graph(edges, labels=labels).notes if "differ" in note]
+    assert notes == [
+        "'Acme Corp' and 'acme corp' differ in case or blanks only, but are different nodes, and 1 more do",
+        "'Red' and 'red' differ in case or blanks only, but are different classes",
+    ]
+
+
+def test_decimal_commas(tmp_path):
+    edges = write(tmp_path / "e.csv", "source;target;weight\na;b;1,5\n")
+    with pytest.raises(DataError, match="'1,5', which is not a number; write numbers without commas"):
+        load_graph(edges)
+
+
 def test_the_name_of_the_weights_makes_a_header(tmp_path):
     edges = write(tmp_path / "e.csv", "supplier,customer,volume\nann,bob,3\nbob,eve,\n")
     with pytest.raises(DataError, match="line 3: no finite number in column 'volume'"):

@@ -243,6 +243,11 @@ def test_quiet_unless_verbose(capsys):
         (EDGES, {"columns": "source"}, "columns='source': name two"),
         (EDGES, {"config": "no.toml"}, "no.toml is not there"),
         (Data(num_nodes=3), {}, "the PyG graph has no tensor edge_index"),
+        (
+            [Data(y=torch.tensor([k])) for k in (0, 1)],
+            {"labels": [0, 1]},
+            "labels: not for a list of graphs; set what they have, such as y",
+        ),
         (7, {}, "edges come from a file or a graph, not from an object of type int"),
     ],
 )

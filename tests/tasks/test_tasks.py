@@ -332,7 +332,7 @@ def test_constant_and_vanishing_columns_say_nothing(value):
         (lambda: LinkPrediction(message_share=1.0).bind(generate_disease(100)), "message_share=1.0"),
         (lambda: LinkPrediction().bind(generate_disease(5)), "no edge is left for the val part"),
         (lambda: LinkPrediction().bind(Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=3)), "no edges"),
-        (lambda: NodeClassification(val=0.01).bind(generate_disease(20)), "no node is left for the val part"),
+        (lambda: NodeClassification(val=0.01).bind(generate_disease(20)), "val part of 20 labeled nodes in 2 classes"),
         (lambda: NodeClassification(selection="f1").bind(three_classes()), "but there are 3"),
         (lambda: NodeClassification().bind(one_class()), "nothing to tell apart"),
         (lambda: FeatureScaling("other", torch.ones(2, 2)), "raw, row, standard"),

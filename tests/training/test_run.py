@@ -296,8 +296,8 @@ def test_an_encoder_of_ones_own(tmp_path):
 
 
 def test_folders_that_hold_no_run(tmp_path):
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(DataError, match=r"holds no config.toml; give the folder of a run"):
+    for folder, wrong in {tmp_path: "holds no config.toml", tmp_path / "none": "is not there"}.items():
+        with pytest.raises(DataError, match=rf"{wrong}; give the folder of a run"):
             load_run(folder)
     H2HGCN(3, 2).save_pretrained(tmp_path)
     with pytest.raises(DataError, match="not that of a run, or damaged: it has no format"):

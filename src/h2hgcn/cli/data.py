@@ -51,7 +51,9 @@ def inspect(
     ],
     graph: flags.Given,
     data: flags.DataFolder = None,
-    member: Annotated[int | None, typer.Option("--graph", help="Which graph of a collection, counted from 0.")] = None,
+    member: Annotated[
+        str | None, typer.Option("--graph", help="Which graph of a collection: its name, or its place from 0.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw degrees and δ to this file (.png, .svg or .pdf).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of what is sampled on large graphs.", min=0)] = 0,
     json: flags.Json = False,
@@ -88,16 +90,18 @@ def inspect(
         console.tell(f"Picture: {plot}")
 
 
-def _one_graph(name: str, opened: Any, member: int | None) -> Any:
+def _one_graph(name: str, opened: Any, member: str | None) -> Any:
     if hasattr(opened, "edge_index"):
         if member is not None:
             raise DataError(f"--graph is for collections; {name} is one graph")
         return opened
     if member is None:
         raise DataError(f"{name} is a collection of {len(opened)} graphs; choose one with --graph, such as --graph 0")
-    if not 0 <= member < len(opened):
-        raise DataError(f"--graph {member} is not there: {name} has the graphs 0 to {len(opened) - 1}")
-    graph = opened[member]
+    ids = getattr(opened, "graph_ids", None)
+    names = [str(each) for each in (range(len(opened)) if ids is None else ids)]
+    if member not in names and not (member.isdecimal() and int(member) < len(opened)):
+        raise DataError(f"--graph {member} is not there: {name} has {len(opened)} graphs, {names[0]} to {names[-1]}")
+    graph = opened[names.index(member) if member in names else int(member)]
     graph.y = None  # the class of the graph, not of its nodes
     return graph
 
@@ -113,7 +117,8 @@ def _rows(report: "GraphReport") -> Iterator[tuple[str, str]]:
     yield "isolated nodes", f"{size.isolated_nodes:,}"
     mean, median, most = map(_number, (degrees.mean, degrees.median, degrees.max))
     yield "degree", f"mean {mean}, median {median}, largest {most}"
-    yield "hubs", f"1 % of the nodes hold {_percent(degrees.top_share)} of the edge ends"
+    hubs = "1 % of the nodes hold" if size.nodes > 100 else "the node of the largest degree holds"
+    yield "hubs", f"{hubs} {_percent(degrees.top_share)} of the edge ends"
     forest = _percent(tree.forest_share)
     yield "cycles", f"{tree.independent_cycles:,} independent; {forest} of the edges make a forest"
     yield "bridges", f"{tree.bridges:,} of the edges lie on no cycle"

@@ -276,6 +276,11 @@ def edges_from_array(array: Any, origin: str, square_is_index: bool) -> EdgeList
 
 
 def _edges_from_list(pairs: list[Any], origin: str, with_weights: bool) -> EdgeList:
+    if any(isinstance(item, nx.Graph) for item in pairs):
+        raise DataError(
+            f"{origin} are a list of networkx graphs; for a collection, make each a Data with "
+            "torch_geometric.utils.from_networkx and its class as y, or write a file per graph"
+        )
     lengths = {len(pair) if isinstance(pair, tuple | list) else 0 for pair in pairs}
     if not lengths <= {2} and not lengths <= {3}:
         raise DataError(

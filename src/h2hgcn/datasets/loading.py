@@ -9,6 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
@@ -51,6 +52,9 @@ from h2hgcn.datasets.table_files import (
 from h2hgcn.datasets.tables import EDGE_COLUMN_NAMES, ID_NAMES, Arrays, Ids, blocks_of, id_column, is_frame
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.files import local_path
+
+# More ids than this are not compared with each other.
+_MOST_COMPARED = 1_000_000
 
 FORMATS = {
     ".npz": edges_from_arrays,
@@ -171,7 +175,7 @@ def graph_of(
     data.node_ids = nodes
     data.name = name
     data.directed = bool(source.directed) if directed is None else directed
-    notes = list(source.notes)
+    notes = [*source.notes, *_look_alikes(nodes, "nodes")]
     _set_edges(data, source, notes, arrays)
     for mask_name, given in source.masks.items():
         mask = np.zeros(len(nodes), dtype=bool)
@@ -323,6 +327,20 @@ def _set_labels(data: Data, values: NodeValues, unlinked: Unlinked, notes: list[
         notes.append(f"the column 'split' of {values.origin} is taken for the split of nodes: {counts}")
     if missing.any():
         notes.append(f"{int(missing.sum())} of {len(rows)} nodes have no label")
+    notes.extend(_look_alikes(np.array(data.label_names), "classes"))
+
+
+def _look_alikes(names: Ids, what: str) -> Iterator[str]:
+    """A note on texts that may have been meant to be the same."""
+    if names.dtype.kind != "U" or len(names) > _MOST_COMPARED:
+        return
+    folded = pc.utf8_lower(pc.replace_substring_regex(pa.array(names, pa.large_string()), r"\s+", " "))
+    codes = folded.dictionary_encode().indices.to_numpy()
+    surplus = len(codes) - len(np.unique(codes))
+    if surplus:
+        first, second, *_ = names[codes == codes[np.argmax(np.bincount(codes)[codes] > 1)]].tolist()
+        more = f", and {surplus - 1:,} more do" if surplus > 1 else ""
+        yield f"{first!r} and {second!r} differ in case or blanks only, but are different {what}{more}"
 
 
 def read_edges_from(

@@ -72,7 +72,7 @@ def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes
         count = len(values)
         if not np.array_equal(nodes, np.arange(count)):
             raise DataError(
-                f"{values.origin} has {count} rows without ids, for the nodes 0 to {count - 1}, but nodes go from "
+                f"{values.origin}: {count} rows without ids, for the nodes 0 to {count - 1}, but nodes go from "
                 f"{shown(nodes[0])} to {shown(nodes[-1])}; pass them with ids, as in a column 'id'"
             )
         return np.arange(count)

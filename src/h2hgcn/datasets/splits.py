@@ -167,10 +167,9 @@ def split_edges(
     order = np.arange(len(ranks))
     random.shuffle(order)
     if absent < held_out:
-        raise DataError(
-            f"{held_out} pairs without an edge are needed to validate and test against, but the graph has {absent}; "
-            "lower val and test"
-        )
+        advice = "lower val and test" if absent else "there is no link to predict"
+        needed = f"{held_out} pairs without an edge are needed to validate and test against"
+        raise DataError(f"{needed}, but the graph has {absent}; {advice}")
     edges = space.pairs(ranks[order])
     draw = draw_legacy_negatives if protocol == "legacy" else _clean_negatives
     negatives = space.pairs(draw(random, space, ranks, held_out))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from h2hgcn.datasets.tables import Table, column_names
+from h2hgcn.datasets.tables import WITH_COMMA, Table, column_names
 from h2hgcn.errors import DataError
 
 DELIMITED_SUFFIXES = frozenset({".csv", ".tsv", ".txt", ".tab", ".edges", ".edgelist", ".dat"})
@@ -39,7 +39,6 @@ _DELIMITERS = ("\t", ";", "|", ",", " ")
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "pipe": "|"}
 _BLANKS = re.compile(r"[ \t]+")
 _QUOTED_FIELD = re.compile(r'(?m)(?:^|(?<=[\t;|, ]))"(?:[^"]|"")*"')
-_DECIMAL = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 Record = tuple[int, list[str]]  # the number of its first line, and its fields
 
@@ -249,7 +248,7 @@ class _TextReader:
         even = [delimiter for delimiter in cutting if len({len(row) for row in rows[delimiter]}) == 1]
         if "," in even and even[0] in ";|":
             held = [field for row in rows[even[0]] for field in row if "," in field]
-            if not all(_DECIMAL.fullmatch(field) for field in held):  # one of the two stands inside fields
+            if not all(WITH_COMMA.fullmatch(field) for field in held):  # one of the two stands inside fields
                 return min((even[0], ","), key=lambda delimiter: len(rows[delimiter][0]))
         return next(iter(even or cutting), ",")
 
@@ -324,7 +323,7 @@ def text_blocks(path: Path, size: int) -> Iterator[tuple[int, str]]:
             content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if b"\0" in content:
             number = line + content[: content.index(b"\0")].count(b"\n")
-            raise DataError(f"{path}, line {number}: there is a NUL byte, so this is not text; convert it")
+            raise DataError(f"{path}, line {number}: there is a NUL byte, so this is not UTF-8 text; save it as such")
         try:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -1,6 +1,7 @@
 """Tables of edges or nodes, from files or DataFrames, read in batches of rows; and the arrays that are made of them."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -23,6 +24,8 @@ ID_NAMES = frozenset({"id", "ids", "node", "node_id", "nodeid", "name"})
 SOURCE_NAMES = ("source", "src", "from", "u", "head", "node1", "node_1", "id1", "id_1", "start", "subject", "parent")
 TARGET_NAMES = ("target", "dst", "to", "v", "tail", "node2", "node_2", "id2", "id_2", "end", "object", "child")
 EDGE_COLUMN_NAMES = frozenset(SOURCE_NAMES + TARGET_NAMES)
+
+WITH_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")  # a number as many countries write it
 
 _MAX_WHOLE_FLOAT = 2.0**53  # beyond, neighboring integers are the same floating-point number
 
@@ -245,8 +248,11 @@ class Column:
             try:
                 numbers[row] = float(text or "nan")
             except ValueError:
-                advice = remedy or (
-                    "fill the gap, leave the column out, or turn it into numbers (one column for each value)"
+                comma = "write numbers without commas, such as 1.5 or 1200" if WITH_COMMA.fullmatch(text) else None
+                advice = (
+                    comma
+                    or remedy
+                    or ("fill the gap, leave the column out, or turn it into numbers (one column for each value)")
                 )
                 raise DataError(
                     f"{self.where(row)}: {self.called} holds {text!r}, which is not a number; {advice}"

@@ -197,6 +197,8 @@ def _described(
         graphs = graphs[0]
     if isinstance(graphs, Data | Dataset | GraphList) and not options:
         return {}, _completed(graphs) if isinstance(graphs, Data) else graphs
+    if isinstance(graphs, Dataset | GraphList):
+        raise DataError(f"{', '.join(options)}: not for a list of graphs; set what they have, such as y, on each Data")
     return {}, load_graph(graphs, columns=columns, **attributes, **text, unlinked=unlinked or "error")
 
 

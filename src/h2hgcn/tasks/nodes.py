@@ -109,7 +109,9 @@ def _check_part(split: NodeSplit, part: str, labels: NDArray[np.int64]) -> None:
                 f"the given split has no {part} nodes; mark some in the column 'split' of the labels or in "
                 f"{part}_mask, or use --protocol clean"
             )
-        raise DataError(f"no node is left for the {part} part; label more nodes, or use other shares")
+        known = labels[labels != UNLABELLED]
+        count = f"{len(known)} labeled nodes in {len(np.unique(known))} classes"
+        raise DataError(f"no node is left for the {part} part of {count}; label more nodes, or use other shares")
     unlabelled = nodes[labels[nodes] == UNLABELLED]
     if len(unlabelled):
         raise DataError(f"node {unlabelled[0]} is in the {part} part, but has no label; leave it out of {part}_mask")

@@ -194,6 +194,8 @@ class RunFolder:
         """The configuration, if it is of this version."""
         if self.path.is_file():
             raise DataError(f"{self.path} is a file; give the folder of a run")
+        if not self.path.exists():
+            raise DataError(f"{self.path} is not there; give the folder of a run")
         try:
             config = read_config(self.path)
         except DataError as error:
