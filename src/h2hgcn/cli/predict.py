@@ -1,4 +1,4 @@
-"""``h2hgcn predict`` and ``h2hgcn recommend``."""
+"""``h2hgcn predict``, ``h2hgcn recommend`` and ``h2hgcn explain``."""
 
 import warnings
 from pathlib import Path
@@ -171,6 +171,44 @@ def _print_links(opened: "Run", node: str, k: int, direction: str | None, json: 
         for link in links
     )
     console.stdout.print(console.plain_table("node", "probability", "distance", rows=rows))
+
+
+def explain(
+    run: flags.RunPath,
+    node: Annotated[str, typer.Option(help="The id of a node.")],
+    other: Annotated[str | None, typer.Option("--with", help="The other node of a pair, for a run of links.")] = None,
+    k: Annotated[int, typer.Option("-k", "--count", help="Number of edges and of features.", min=1)] = 10,
+    epochs: Annotated[int, typer.Option(help="Steps in which the masks are learned.", min=1)] = 200,
+    seed: Annotated[int, typer.Option(help="Decides on the start of the masks.", min=0)] = 0,
+    out: flags.Table = None,
+    safe_csv: flags.SafeCsv = False,
+    force: flags.Force = False,
+    no_final: flags.NoFinal = False,
+    json: flags.Json = False,
+) -> None:
+    """Explain a prediction: which edges and features of its neighborhood made it.
+
+    change is how much lower the probability is without that edge, or with the mean of that feature at all nodes; mask
+    is what GNNExplainer learns, between 0 and 1.
+
+    Examples: h2hgcn explain runs/my-nc-h2h-gcn-seed0 --node n01;
+    h2hgcn explain runs/disease-lp-h2h-gcn-seed0 --node 7 --with 2 --out why.csv
+    """
+    if out is not None:
+        console.check_free(out, force, console.TABLES)
+    found = open_run(run, final=not no_final).explain(node, other, k=k, epochs=epochs, seed=seed)
+    if out is not None:
+        console.write_table(out, found.columns(), safe_csv)
+        console.tell(f"{len(found.edges) + len(found.features)} rows: {out}")
+    if json:
+        console.print_json(found.to_dict())
+        return
+    for text in found.notes:
+        console.note(text)
+    console.print_title(f"{' - '.join(map(str, found.nodes))}: {found.prediction}, probability {found.probability:.4f}")
+    for parts in (found.edges, found.features) if out is None else ():
+        if parts:
+            console.print_rows({name: [getattr(part, name) for part in parts] for name in parts[0]._fields})
 
 
 def _write(columns: dict[str, Any], out: Path | None, json: bool, safe_csv: bool) -> None:

@@ -14,6 +14,8 @@ import geoopt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch_geometric.nn import MessagePassing
+from torch_geometric.utils import is_torch_sparse_tensor
 
 from h2hgcn.geometry import lorentz, stiefel
 from h2hgcn.geometry.numerics import ACTIVATION_TOLERANCE, full_precision, layer_radius
@@ -110,11 +112,12 @@ class LorentzLinear(nn.Module):
         return f"{self.in_dim}, {self.out_dim}"
 
 
-class H2HConv(nn.Module):
+class H2HConv(MessagePassing):  # type: ignore[misc]  # PyG is not annotated
     """Graph convolution on the hyperboloid (Dai et al. 2021, Eq. 11-13), to be called like a PyG convolution.
 
     Every node's point is rotated by an orthonormal matrix, replaced by the Einstein midpoint of its neighborhood
-    (itself included), and activated through the Poincaré ball.
+    (itself included), and activated through the Poincaré ball. To PyG it is a ``MessagePassing``, so that explainers
+    mask its edges and ``to_hetero`` copies it for each type of edge; the messages are one sparse product.
 
     Args:
         in_dim, out_dim: Dimensions of the manifold; points have one coordinate more. ``out_dim ≥ in_dim``.
@@ -136,7 +139,7 @@ class H2HConv(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(aggr=None)
         self.in_dim = in_dim
         self.out_dim = out_dim
         self.activation = resolve_activation(activation, negative_slope)
@@ -147,13 +150,19 @@ class H2HConv(nn.Module):
         """Draws the transformation again."""
         self.linear.reset_parameters()
 
-    def forward(self, points: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, points: Tensor | tuple[Tensor, Tensor], edge_index: Any, edge_weight: Tensor | None = None
+    ) -> Tensor:
         """Maps points ``(n, in_dim + 1)`` to points ``(n, out_dim + 1)``.
 
         ``edge_index`` is a ``(2, edges)`` tensor, prepared when it is first seen, a sparse ``adj_t``, prepared at
         every call, or what ``prepare_adjacency`` returned. Float32 points beyond ``layer_radius`` are summed in
-        float64.
+        float64. With a pair of points, of sources and of targets, an ``edge_index`` leads from the first to the second,
+        and the targets' points are returned.
         """
+        if isinstance(points, tuple):
+            return self._bipartite(*points, edge_index, edge_weight)
+        edge_weight = self.explained(edge_index, edge_weight)
         check_width(points, self.in_dim)
         if points.dim() != 2:
             raise ValueError(f"points must be one row for each node, but have shape {tuple(points.shape)}")
@@ -164,6 +173,27 @@ class H2HConv(nn.Module):
             moved = self.convolve(points, adjacency.matrix(self.neighbor_weights, torch.float64))
             return lorentz.project(moved.to(torch.float32))
         return self.convolve(points, adjacency.matrix(self.neighbor_weights, points.dtype))
+
+    def _bipartite(self, sources: Tensor, targets: Tensor, edge_index: Any, edge_weight: Tensor | None) -> Tensor:
+        """The points of targets, whose neighborhoods are sources and themselves."""
+        if sources is targets:
+            return self(sources, edge_index, edge_weight)
+        if not isinstance(edge_index, Tensor) or is_torch_sparse_tensor(edge_index):
+            raise ValueError("a pair of points needs edge_index as a (2, edges) tensor")
+        edge_index = edge_index + edge_index.new_tensor([[0], [len(sources)]])
+        return self(torch.cat([sources, targets]), edge_index, edge_weight)[len(sources) :]
+
+    def explained(self, edge_index: Any, edge_weight: Tensor | None) -> Tensor | None:
+        """The edge weights, times the mask that ``torch_geometric.explain`` has set, if any; loops are not masked."""
+        mask = self._edge_mask if self.explain else None
+        if mask is None:
+            return edge_weight
+        if not isinstance(edge_index, Tensor) or is_torch_sparse_tensor(edge_index):
+            raise ValueError("an explanation masks edges; pass edge_index as a (2, edges) tensor")
+        mask = mask.sigmoid() if self._apply_sigmoid else mask
+        mask = mask.clamp_min(torch.finfo(mask.dtype).tiny)  # a graph has some positive weight
+        mask = torch.where(edge_index[0] == edge_index[1], torch.ones_like(mask), mask)
+        return mask if edge_weight is None else edge_weight.reshape(-1) * mask
 
     def convolve(self, points: Tensor, matrix: SparseMatrix) -> Tensor:
         """The convolution of points that are known to be good, for the rows of a matrix of neighbor weights."""
@@ -178,6 +208,9 @@ class H2HConv(nn.Module):
             ):
                 return kernels.convolve(points, weight, matrix, slope, reference)  # the same in one go, for speed
             return reference(points, weight)
+
+    def __repr__(self) -> str:
+        return nn.Module.__repr__(self)
 
     def extra_repr(self) -> str:
         kinds = f"activation={self.activation.name!r}, neighbor_weights={self.neighbor_weights!r}"

@@ -42,6 +42,7 @@ from h2hgcn.training.settings import TrainingSettings, limited_threads
 if TYPE_CHECKING:
     import pandas
 
+    from h2hgcn.training.explaining import Explanation
     from h2hgcn.training.exporting import Exported
     from h2hgcn.training.new_nodes import ExtendedRun
 
@@ -380,6 +381,18 @@ class Run:
         ``"exact"``, or ``"hnsw"`` or ``"ivf"`` of FAISS; by default the search is exact below 50,000 nodes.
         """
         return TopLinks(top_links_of(self, k, index))
+
+    def explain(self, node: Any, other: Any = None, *, k: int = 10, epochs: int = 200, seed: int = 0) -> "Explanation":
+        """Which ``k`` edges and features made the prediction for a node, or for the pair of a node and an ``other``.
+
+        They are ordered by how much the probability changes without them; beside it is the mask that GNNExplainer (Ying
+        et al. 2019) learns in ``epochs`` steps from a start that ``seed`` decides on.
+
+        >>> run.explain("ann").edges
+        """
+        from h2hgcn.training.explaining import explain  # which needs PyG's explainers
+
+        return explain(self, node, other, k=k, epochs=epochs, seed=seed)
 
     @property
     def link_decoder(self) -> LinkHead | None:
