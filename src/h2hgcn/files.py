@@ -88,6 +88,23 @@ def _lock(file: BinaryIO) -> bool:
     return True
 
 
+def stamped(facts: dict[str, Any]) -> dict[str, Any]:
+    """What JSON can hold, with a checksum of itself."""
+    return facts | {"checksum": _stamp_of(facts)}
+
+
+def unstamped(facts: dict[str, Any]) -> dict[str, Any]:
+    """What ``stamped`` was given; a ``ValueError`` if it is not the same any more."""
+    plain = {name: value for name, value in facts.items() if name != "checksum"}
+    if facts.get("checksum") != _stamp_of(plain):
+        raise ValueError("its checksum is not that of its contents")
+    return plain
+
+
+def _stamp_of(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
 Weights = dict[str, "Tensor"]
 
 

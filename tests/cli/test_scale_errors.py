@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 
+from h2hgcn.files import stamped, unstamped
+
 TRAIN = ("train", "--edges", "my.csv", "--features", "x.csv", "--epochs", 1, "--out", "r")
 
 
@@ -61,7 +63,7 @@ def test_an_index_of_another_run(run, trained, tmp_path):
     assert first.returncode == 0
     about = tmp_path / "lp" / "index.json"
     right = about.read_text()
-    about.write_text(json.dumps(json.loads(right) | {"points": "those of another"}))
+    about.write_text(json.dumps(stamped(unstamped(json.loads(right)) | {"points": "those of another"})))
     result = run(*ask)  # builds it again
     assert (result.returncode, result.stdout) == (0, first.stdout)
     assert json.loads(about.read_text())["points"] == json.loads(right)["points"]

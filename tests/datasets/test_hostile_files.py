@@ -22,6 +22,7 @@ from torch_geometric.data import Data
 from h2hgcn.datasets import DataError, convert_graph, load_graph
 from h2hgcn.datasets.formats import edges_from_market
 from h2hgcn.datasets.tables import Arrays
+from h2hgcn.files import stamped, unstamped
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2hgcn.datasets.DataWarning")
 
@@ -247,12 +248,19 @@ def test_a_damaged_description_of_a_folder_is_an_error(tmp_path, content):
         load_graph(tmp_path / "graph")
 
 
+def test_a_changed_description_of_a_folder_is_an_error(tmp_path):
+    path = converted(tmp_path) / "graph.json"
+    path.write_text(path.read_text().replace('"directed": false', '"directed": true'))
+    with pytest.raises(DataError, match=r"is damaged .*its checksum is not that of its contents"):
+        load_graph(tmp_path / "graph")
+
+
 @pytest.mark.parametrize("part", ["sources", "arrays"])
 def test_a_folder_cannot_name_a_device(tmp_path, part):
-    facts = json.loads((converted(tmp_path) / "graph.json").read_text())
+    facts = unstamped(json.loads((converted(tmp_path) / "graph.json").read_text()))
     stamp = {"path": "/dev/zero", "bytes": 1, "changed": 1, "sha256": ""}
     facts[part] = [stamp] if part == "sources" else {"/dev/zero": stamp}
-    (tmp_path / "graph" / "graph.json").write_text(json.dumps(facts))
+    (tmp_path / "graph" / "graph.json").write_text(json.dumps(stamped(facts)))
     if part == "sources":
         assert load_graph(tmp_path / "graph").num_nodes == 3
     else:

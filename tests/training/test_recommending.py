@@ -8,6 +8,7 @@ from runs import SMALL, Flat, scale_free, small_fit
 from h2hgcn.datasets.disease import generate_disease
 from h2hgcn.embeddings import nearest as link_index
 from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.files import stamped, unstamped
 from h2hgcn.tasks import Embedding, LinkPrediction, NodeClassification
 from h2hgcn.training import load_run, recommending
 from h2hgcn.training.recommending import recommend_links_of, top_links_of
@@ -185,13 +186,13 @@ def test_an_index_that_misses_much_is_not_trusted(folder, tmp_path, monkeypatch,
         assert (same > 0.99) == (most_exact > 100)  # a search of an index finds nearly all
     assert said[0].endswith(ending)
     assert len(said) == (1 if helps else 2)
-    about = json.loads((tmp_path / "run" / "index.json").read_text())
+    about = unstamped(json.loads((tmp_path / "run" / "index.json").read_text()))
     assert about["width"] == 4
     top = top_links_of(run, 30, "exact")
     if most_exact > 100:
         assert top_links_of(run, 30, "hnsw")["target"].tolist() == top["target"].tolist()
     del about["width"]  # as earlier versions wrote it, with the recall of a narrow search
-    (tmp_path / "run" / "index.json").write_text(json.dumps(about | {"recall": 0.5}))
+    (tmp_path / "run" / "index.json").write_text(json.dumps(stamped(about | {"recall": 0.5})))
     said.clear()
     recommend_links_of(run, None, 3, "hnsw", say=said.append)
     assert said[0].startswith("hnsw index of 200 points: recall@10 0.5000 against exact search")

@@ -22,10 +22,10 @@ from h2hgcn.datasets.collection import GraphCollection, GraphList
 from h2hgcn.datasets.nodes import add_structural_features
 from h2hgcn.datasets.registry import sha256_of
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.files import Weights, read_tensors, write_tensors
+from h2hgcn.files import Weights, read_tensors, stamped, unstamped, write_tensors
 
 FACTS = "graph.json"
-FORMAT = 2
+FORMAT = 3
 
 _AGAIN = "run h2hgcn convert again"
 _LOCK = "lock"
@@ -115,7 +115,7 @@ def save_converted(folder: Path, data: Data, sources: Sequence[Path]) -> None:
         "sources": [{"path": str(path.absolute()), **_stamp_of(path)} for path in sources],
         "arrays": {path.name: _stamp_of(path) for path in sorted(folder.glob("*.npy"))},
     }  # fmt: skip
-    (folder / FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    (folder / FACTS).write_text(json.dumps(stamped(facts), indent=2) + "\n", encoding="utf-8")
 
 
 def _stamp_of(path: Path) -> dict[str, Any]:
@@ -140,6 +140,7 @@ def _read_facts(folder: Path) -> dict[str, Any]:
         facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
         if facts["format"] != FORMAT:
             raise DataError(f"{folder} is of another version of h2hgcn (format {facts['format']}); {_AGAIN}")
+        facts = unstamped(facts)
         stamps = [*facts["arrays"].values(), *facts["sources"]]
         if not facts["arrays"].keys() <= _ARRAYS or not all({"bytes", "changed", "sha256"} <= set(s) for s in stamps):
             raise KeyError("arrays")

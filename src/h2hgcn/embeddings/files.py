@@ -3,6 +3,7 @@
 import re
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -91,7 +92,16 @@ def read_embeddings(path: str | Path, coordinates: str | None = None) -> Embeddi
         raise DataError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; name a file of embeddings")
     try:
         columns, points, said = read(path)
-    except (pa.ArrowException, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except (
+        pa.ArrowException,
+        ValueError,
+        TypeError,
+        EOFError,
+        OSError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} is not a whole {kind} file ({error}); write it again") from error

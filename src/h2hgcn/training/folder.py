@@ -1,6 +1,5 @@
 """The folder of a run: its files, its lock, and how it is resumed."""
 
-import hashlib
 import json
 import math
 import shutil
@@ -16,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from h2hgcn.datasets.registry import sha256_of
 from h2hgcn.errors import DamagedRunError, DataError, DataWarning, PlaceError
-from h2hgcn.files import atomic_write
+from h2hgcn.files import atomic_write, stamped, unstamped
 from h2hgcn.models.encoder import read_config
 from h2hgcn.tasks import TASKS
 
@@ -219,8 +218,7 @@ class RunFolder:
         try:
             result: dict[str, Any] = json.loads(self.result.read_text(encoding="utf-8"))
             _check_result(result)
-            if result.pop("checksum", None) != _checksum_of(result):
-                raise ValueError("its checksum is not that of its contents")
+            result = unstamped(result)
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError) as error:
@@ -232,9 +230,9 @@ class RunFolder:
         """Writes the result, with checksums of the files beside it that have none in themselves."""
         files = (self.config, self.metrics, self.embeddings, self.report)
         self._checksums = {file.name: sha256_of(file) for file in files if file.exists()}
-        result = result | {"files": self._checksums}
+        result = stamped(result | {"files": self._checksums})
         with atomic_write(self.result) as file:
-            file.write((json.dumps(result | {"checksum": _checksum_of(result)}, indent=2) + "\n").encode())
+            file.write((json.dumps(result, indent=2) + "\n").encode())
 
     def is_whole(self, file: Path) -> bool:
         """Whether a file is there and, as far as the result says, as it was written."""
@@ -292,10 +290,6 @@ def difference(
             if old.get(key) != new.get(key) and key not in _FREE:
                 return f"{section}.{key}", old.get(key), new.get(key)
     return None
-
-
-def _checksum_of(result: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
 
 
 def _check_result(result: Any) -> None:

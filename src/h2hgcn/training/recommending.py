@@ -31,7 +31,7 @@ from h2hgcn.embeddings.nearest import (
     vectors_of,
 )
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.files import atomic_write
+from h2hgcn.files import atomic_write, stamped, unstamped
 from h2hgcn.layers.spaces import check_space
 from h2hgcn.tasks.neighborhoods import HUB
 from h2hgcn.tasks.top_links import BestPairs, LinkScores, best_pairs, highest
@@ -376,7 +376,7 @@ class _Index:
                 file.write(data)
             self._is_new = False
         with atomic_write(folder / "index.json") as file:
-            file.write((json.dumps(self.about, indent=2) + "\n").encode())
+            file.write((json.dumps(stamped(self.about), indent=2) + "\n").encode())
 
 
 def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, dict[str, Any]] | None:
@@ -384,10 +384,8 @@ def _load(folder: Path, kind: str, vectors: Vectors) -> tuple[FaissSearch, dict[
     these points.
     """
     try:
-        about = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+        about = unstamped(json.loads((folder / "index.json").read_text(encoding="utf-8")))
         data = (folder / "index.faiss").read_bytes()
-        for section in (about, *(about.get(name, {}) for name in ("nearest", "out", "in"))):
-            float(section.get("recall", 0)), int(section.get("width", 1))
         wanted = {"kind": kind, "points": identity_of(vectors), "index": hashlib.sha256(data).hexdigest()}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
