@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from h2hgcn.embeddings import read_embeddings
 from h2hgcn.embeddings.coordinates import lorentz_tensor
 from h2hgcn.training import load_run
+from h2hgcn.training.artifacts import make_texts_plain
 
 
 @pytest.mark.parametrize("coordinates", ["lorentz", "poincare", "klein", "tangent"])
@@ -73,3 +75,29 @@ def test_a_mistake_is_a_message_and_exit_code_2(run, files, trained, arguments, 
     assert result.returncode == 2
     assert message in result.stderr
     assert {path: path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_points_of_cells_go_back_to_their_file(run, files):
+    anndata = pytest.importorskip("anndata", reason="the extra anndata is not installed")
+    random = np.random.RandomState(0)
+    adata = anndata.AnnData(random.rand(40, 6).astype(np.float32))
+    adata.obs["kind"] = np.resize(["B", "T"], 40)
+    adata.obs["site"] = adata.obs["kind"].astype("category")
+    adata.obsp["connectivities"] = sp.csr_matrix(np.roll(np.eye(40), 1, 0) + np.roll(np.eye(40), -1, 0))
+    for frame in (adata.obs, adata.var):
+        make_texts_plain(frame)
+    adata.write_h5ad(files / "cells.h5ad", convert_strings_to_categoricals=False)
+    train = ("train", "--edges", "cells.h5ad", "--labels", "kind", "--features", "X", "--task", "nc")
+    result = run(*train, "--epochs", 1, "--search", "none", "--out", "r")
+    assert result.returncode == 0, result.stderr
+    assert run("embed", "r", "--out", "cells.h5ad").returncode == 2  # it is there already
+    assert run("embed", "r", "--out", "cells.h5ad", "--force", "--coordinates", "tangent").returncode == 0
+    written, trained_run = anndata.read_h5ad(files / "cells.h5ad"), load_run(files / "r")
+    assert np.array_equal(written.X, adata.X)
+    assert written.obs["site"].tolist() == adata.obs["kind"].tolist()
+    assert written.obsm["X_h2hgcn"].shape == (40, trained_run.embeddings.shape[1] - 1)
+    (files / "cells.h5ad").unlink()
+    assert run("embed", "r", "--out", "new.h5ad").returncode == 0
+    new = anndata.read_h5ad(files / "new.h5ad")
+    assert new.obs_names.tolist() == trained_run.nodes.tolist()
+    assert set(new.obs["label"]) == {"B", "T"}

@@ -48,7 +48,7 @@ _READING: Given = {
 _GRAPH: Given = {
     "dataset": _graph("A named dataset; see h2hgcn datasets."),
     "edges": _graph(
-        "Edges of your graph: CSV, Parquet, NPZ, GraphML, GEXF, MatrixMarket, or a folder of h2hgcn convert."
+        "Edges of your graph: CSV, Parquet, NPZ, GraphML, GEXF, MatrixMarket, .h5ad, or a folder of h2hgcn convert."
     ),
     "graphs": _graph("Folder of graphs to classify: one file per graph (any format of --edges), or a TU dataset."),
     **_READING,

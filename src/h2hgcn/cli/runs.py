@@ -165,7 +165,7 @@ def embed(
     run: flags.RunPath,
     new: flags.Given,
     graph: flags.Given,
-    out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz, .csv, or .npy for points alone.")],
+    out: Annotated[Path, typer.Option(help="File to write: .parquet, .npz, .csv, .h5ad, or .npy for points alone.")],
     coordinates: Annotated[
         Literal["lorentz", "poincare", "klein", "tangent", "euclidean"] | None,
         typer.Option(
@@ -181,6 +181,7 @@ def embed(
     """Write the points of the run's nodes (of its graphs, for a collection), or of other graphs.
 
     With --new-edges (and --new-features) new nodes join the graph of the run; their points come last.
+    A .h5ad file is the one that the graph came from, if it is there, with the points in obsm["X_h2hgcn"].
 
     Example: h2hgcn embed runs/disease-lp-h2h-gcn-seed0 --out disease.csv --coordinates poincare
     """
@@ -192,7 +193,7 @@ def embed(
     other = open_other_graph(opened, graph, graphs) if extended is opened else extended.data
     from h2hgcn.datasets.on_disk import FOLDER
     from h2hgcn.embeddings.files import STREAMED
-    from h2hgcn.training.artifacts import stream_points, write_points
+    from h2hgcn.training.artifacts import stream_points, write_h5ad, write_points
 
     suffix, embedded = out.suffix.lower(), opened.data if other is None else other
     one_graph = not opened.task.of_collections
@@ -201,8 +202,13 @@ def embed(
             count = stream_points(opened, other, out, coordinates, progress)
     else:
         points = opened.embeddings if other is None else opened.encode(other)
-        write_points(opened, points, embedded, out, coordinates)
         count = len(points)
+        if suffix == ".h5ad":
+            edges = Path(graph.get("edges") or opened.config["data"].get("edges", ""))
+            has_source = edges.suffix.lower() == ".h5ad" and edges.is_file() and extended is opened
+            write_h5ad(opened, points, embedded, edges if has_source else None, out, coordinates)
+        else:
+            write_points(opened, points, embedded, out, coordinates)
     console.tell(f"{count:,} points: {out}")
 
 

@@ -54,7 +54,7 @@ class EdgeList:
     """Edges between ``ids[source]`` and ``ids[target]``, the ids being distinct.
 
     ``all_nodes`` says that the ids are all that there are, nodes without edges included. A graph may bring features,
-    labels and masks along, in the order of the ids, or attributes by name.
+    labels and masks along, in the order of the ids, or attributes and matrices of features by name.
     """
 
     ids: Ids
@@ -70,6 +70,7 @@ class EdgeList:
     masks: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     attributes: Callable[[str], dict[Any, Any]] | None = None
     attribute_names: list[str] = field(default_factory=list)
+    matrices: Callable[[Any], Any] | None = None
     notes: list[str] = field(default_factory=list)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data, Dataset
 from torch_geometric.data.data import BaseData
 
+from h2hgcn.datasets.annotated import edges_from_annotated, edges_from_h5ad, is_annotated
 from h2hgcn.datasets.arrays import MASKS, UNLABELLED, load_arrays
 from h2hgcn.datasets.edges import (
     EdgeList,
@@ -62,6 +63,7 @@ FORMATS = {
     ".graphml": edges_from_xml,
     ".gexf": edges_from_xml,
     ".mtx": edges_from_market,
+    ".h5ad": edges_from_h5ad,
 }
 
 
@@ -81,10 +83,11 @@ def load_graph(
     """A PyG ``Data`` with ``x``, ``y``, ``edge_index``, ``edge_weight``, ``node_ids``, ``directed`` and ``notes``.
 
     Args:
-        edges: A file (CSV, TSV or other delimited text, also .gz; Parquet; NPZ; GraphML; GEXF; MatrixMarket), a
-            DataFrame (pandas, polars) or Arrow table, a networkx graph, a SciPy matrix, a PyG ``Data``, a list of pairs
-            of nodes, or of triples of two nodes and a weight, or an array. An array or tensor of integers with two rows
-            is an ``edge_index`` as in PyG, any other has a pair in every row; every item of a list is an edge.
+        edges: A file (CSV, TSV or other delimited text, also .gz; Parquet; NPZ; GraphML; GEXF; MatrixMarket; .h5ad), a
+            DataFrame (pandas, polars) or Arrow table, a networkx graph, a SciPy matrix, a PyG ``Data``, an AnnData
+            object, a list of pairs of nodes, or of triples of two nodes and a weight, or an array. An array or tensor
+            of integers with two rows is an ``edge_index`` as in PyG, any other has a pair in every row; every item of a
+            list is an edge.
         features: A file or DataFrame with a node id and a number in every further column (ids may be in the index), or
             with the columns id, feature and value, which give a sparse ``x`` (what has no row is 0); an array or
             sparse matrix for the nodes 0, 1, 2, ..., a mapping by id, or, of a graph that has node attributes, the
@@ -379,6 +382,8 @@ def _edges_of(
         raise DataError("columns is for tables and DataFrames, header for delimited files")
     if isinstance(source, nx.Graph):
         return edges_from_networkx(source, weights, "the networkx graph")
+    if is_annotated(source):
+        return edges_from_annotated(source, weights, "the AnnData object")
     if sp.issparse(source):
         return edges_from_matrix(source, weights, "the SciPy matrix")
     if isinstance(source, Data):
@@ -405,9 +410,10 @@ def load_graph_by_text(edges: str, features: str | None = None, **flags: Any) ->
     if path.is_dir() and not is_converted(edges):
         raise DataError(f"{edges} is a folder; name a file, or for a folder of graphs use --graphs {edges}")
     chosen: Any = features
-    if features is not None and path.suffix.lower() in (".graphml", ".gexf"):  # which have node attributes
+    if features is not None and path.suffix.lower() in (".graphml", ".gexf", ".h5ad"):  # which have node attributes
         is_file = Path(features).exists() or file_kind(Path(features)) in TABLE_SUFFIXES | {".npy", ".npz"}
-        chosen = features if is_file else features.split(",")
+        is_one = path.suffix.lower() == ".h5ad" and "," not in features  # which may be a matrix
+        chosen = features if is_file or is_one else features.split(",")
     return load_graph(path, chosen, **options_of(**flags))
 
 

@@ -351,6 +351,12 @@ def features_of(
     """The features that were given, by a file, an object or the names of attributes, else those of the graph."""
     if features is None:
         return None if source.features is None else of_graph(read_features(source.features), source, "x")
+    if source.matrices is not None and (features is False or are_names(features)):
+        if features is False or features == "none":
+            return None
+        matrix = source.matrices(features) if isinstance(features, str) else None
+        if matrix is not None:
+            return of_graph(read_features(matrix), source, features)
     if source.attributes is None or not are_names(features):
         return read_features(features, source.ids, text, arrays)
     names = [features] if isinstance(features, str) else list(features)

@@ -12,16 +12,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from h2hgcn.datasets.annotated import is_annotated, read_h5ad
 from h2hgcn.datasets.arrays import UNLABELLED
 from h2hgcn.datasets.on_disk import is_graph
 from h2hgcn.datasets.splits import node_labels
+from h2hgcn.datasets.tables import shown
 from h2hgcn.embeddings import layout_in_disk, project_to_disk, write_embeddings, write_report
-from h2hgcn.embeddings.coordinates import Coordinates, Points, check_coordinates
+from h2hgcn.embeddings.coordinates import Coordinates, Points, check_coordinates, convert
 from h2hgcn.embeddings.disk import DiskProjection
 from h2hgcn.embeddings.files import stream_embeddings
 from h2hgcn.errors import DamagedRunError, DataError, DataWarning
 from h2hgcn.files import read_tensors, write_tensors
 from h2hgcn.layers.spaces import check_space
+from h2hgcn.lazy import import_extra
 from h2hgcn.models.row_blocks import Progress, can_go_by_blocks, point_blocks
 from h2hgcn.tasks.model import all_points, encoder_inputs
 from h2hgcn.training.building import class_names
@@ -40,6 +43,58 @@ def write_points(run: "Run", points: Tensor, data: Any, path: Path, coordinates:
     """Points with the ids and labels of their nodes, or the names and classes of their graphs."""
     ids, labels, space = ids_of(data), labels_of(data), coordinates_of(run.model.encoder)
     write_embeddings(path, points.numpy(), ids, labels, coordinates, space=space, overwrite=True)
+
+
+def annotated(
+    run: "Run", points: Tensor, data: Any, adata: Any = None, coordinates: str | None = None, key: str = "X_h2hgcn"
+) -> Any:
+    """Points in ``obsm`` of an ``AnnData`` object, which is made if there is none; see ``Run.to_anndata``."""
+    names, space = ids_of(data).astype(np.str_), coordinates_of(run.model.encoder)
+    wanted = space if coordinates is None else coordinates
+    rows = convert(points, wanted, space)
+    if adata is None:
+        anndata, pandas = (import_extra(name, "what writes .h5ad files", "anndata") for name in ("anndata", "pandas"))
+        adata = anndata.AnnData(obs=pandas.DataFrame(index=names.tolist()))
+        labels = labels_of(data)
+        if labels is not None:
+            adata.obs["label"] = pandas.Categorical(labels)
+    if not is_annotated(adata):
+        raise DataError(f"adata is a {type(adata).__name__}; pass an AnnData object, or None for a new one")
+    order = np.argsort(names, kind="stable")
+    observed = np.asarray(adata.obs_names, dtype=np.str_)
+    found = order[np.searchsorted(names[order], observed).clip(max=len(names) - 1)]
+    known = names[found] == observed
+    if not known.any():
+        raise DataError(f"no observation of adata is a node of the run ({shown(observed[0])} is not); check obs_names")
+    if not known.all():
+        note = f"{int((~known).sum())} of {len(known)} observations are no nodes of the run; their points are NaN"
+        warnings.warn(note, DataWarning, stacklevel=3)
+    adata.obsm[key] = np.where(known[:, None], rows[found], np.nan).astype(rows.dtype)
+    about = {"coordinates": wanted, "model": run.config["model"]["name"], "task": run.task.name}
+    adata.uns[key] = about | {"version": run.config["versions"]["h2hgcn"]}
+    return adata
+
+
+def write_h5ad(run: "Run", points: Tensor, data: Any, source: Path | None, path: Path, coordinates: str | None) -> None:
+    """Writes a .h5ad file: that of ``source`` with the points added, or a new one."""
+    adata = annotated(run, points, data, None if source is None else read_h5ad(source), coordinates)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:  # whole, or not at all
+        for frame in (adata.obs, adata.var):
+            make_texts_plain(frame)
+        adata.write_h5ad(Path(scratch) / path.name, convert_strings_to_categoricals=False)
+        (Path(scratch) / path.name).replace(path)
+
+
+def make_texts_plain(frame: Any) -> None:
+    """Gives a DataFrame texts as Python objects: anndata cannot write those of pandas 3."""
+    frame.index = frame.index.astype(object)
+    for name, dtype in frame.dtypes.items():
+        if str(dtype) in ("str", "string"):
+            frame[name] = frame[name].astype(object)
+        elif str(dtype) == "category":
+            kept = frame[name].cat.categories
+            frame[name] = frame[name].cat.rename_categories(kept.astype(object) if len(kept) else kept)
 
 
 def write_layout(run: "Run", path: Path) -> None:

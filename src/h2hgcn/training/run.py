@@ -150,6 +150,19 @@ class Run:
         pandas = import_pandas()
         return pandas.DataFrame(points, pandas.Index(self.nodes.tolist(), name="id"), names)
 
+    def to_anndata(self, adata: Any = None, coordinates: str | None = None, key: str = "X_h2hgcn") -> Any:
+        """Writes the embeddings to ``adata.obsm[key]``, by the names of its observations, and returns it.
+
+        Args:
+            adata: An ``AnnData`` object; None makes one of the run's nodes and labels. Observations that the run does
+                not know get NaN, and a ``DataWarning`` says so.
+            coordinates: As for ``to_pandas``. ``"tangent"`` suits Euclidean methods, such as ``scanpy.pp.neighbors``.
+            key: The name in ``obsm``. What the points are is in ``adata.uns[key]``.
+        """
+        from h2hgcn.training.artifacts import annotated  # which needs this module
+
+        return annotated(self, self.embeddings, self.data, adata, coordinates, key)
+
     def split_table(self) -> dict[str, NDArray[Any]]:
         """The split as columns: ``source``, ``target``, ``split`` and ``label`` (1, or 0 for a pair without a link) for
         links, ``node`` or ``graph``, ``label`` and ``split`` for nodes and graphs.
