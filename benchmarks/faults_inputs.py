@@ -198,7 +198,8 @@ def _as_text(edges: Edges, weights: list[float], path: Path, draw: Draw) -> dict
     weighted, header = draw.random() < 0.5, draw.random() < 0.7
     file = io.StringIO()
     quoting = draw.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
-    writer = csv.writer(file, delimiter=delimiter, quoting=quoting, lineterminator=draw.choice(["\n", "\r\n"]))
+    ending = draw.choice(["\n", "\r\n"])
+    writer: Any = csv.writer(file, delimiter=delimiter, quoting=quoting, lineterminator=ending)  # type: ignore[arg-type]
     if header:
         writer.writerow(["source", "target", "weight"][: 2 + weighted])
     writer.writerows([(*pair, weight)[: 2 + weighted] for pair, weight in zip(edges, weights, strict=True)])

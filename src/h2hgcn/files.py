@@ -28,14 +28,6 @@ if TYPE_CHECKING:
 _ABANDONED_SECONDS = 24 * 3600
 
 
-def local_path(given: str | os.PathLike[str]) -> Path:
-    """A path with ``~`` resolved."""
-    try:
-        return Path(given).expanduser()
-    except RuntimeError:
-        raise DataError(f"{given} names a home folder that does not exist; write the whole path") from None
-
-
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Opens a file that takes the name ``path`` only when all was written and reached the disk. A link stays one, and

@@ -62,6 +62,7 @@ def test_every_flag_is_a_keyword():
         "graphs": "data",
         "source": "columns",
         "target": "columns",
+        "log": "loggers",
         "data": "root",
     }
     keywords = inspect.signature(h2hgcn.train).parameters.keys()

@@ -40,7 +40,7 @@ GRAPH = ("--edges", "my.csv", "--features", "x.csv", "--epochs", 2, "--out", "r"
         (["--config", "deep.toml"], "deep.toml is not TOML: maximum recursion depth exceeded"),
         (["--config", "long.toml"], "long.toml is not TOML: Exceeds the limit"),
         (["--dim", 10**23], "dim has more than 64 bits; choose a smaller number"),
-        (["--graphs", "~nosuchuser/graphs"], "~nosuchuser/graphs names a home folder that does not exist"),
+        (["--graphs", "~nosuchuser/graphs"], "~nosuchuser/graphs does not exist"),
         (["--edges", ""], "--edges is empty; name a file of edges"),
         (["--edges", "cora"], "that is a named dataset"),
         (["--edges", "my.csv", "--dataset", "cora"], "both given; choose one"),

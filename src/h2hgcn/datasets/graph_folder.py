@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
+from os.path import expanduser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ from h2hgcn.datasets.nodes import add_structural_features, and_more, structural_
 from h2hgcn.datasets.table_files import TABLE_SUFFIXES, TextFormat
 from h2hgcn.datasets.tables import ID_NAMES, listed, single
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.files import local_path
 
 if TYPE_CHECKING:
     from h2hgcn.datasets.benchmarks import TUGraphs
@@ -65,7 +65,7 @@ def load_graphs(
 
     What was left out, made up or assumed is in ``notes``, and said once as a ``DataWarning``.
     """
-    path = local_path(folder)
+    path = Path(expanduser(folder))
     if not path.is_dir():
         what = "is a file; one graph is read by load_graph (--edges)" if path.exists() else "does not exist"
         raise DataError(f"{path} {what}; name a folder of graphs")
@@ -154,7 +154,7 @@ def _graph_files(folder: Path, labels: Any) -> tuple[dict[str, Path], list[str]]
     """The files by the names of their graphs, in natural order (g2 before g10), and notes on what is left out."""
     tables = {_labels_file(folder)}
     if isinstance(labels, str | PathLike):
-        tables.add(local_path(labels).resolve())
+        tables.add(Path(expanduser(labels)).resolve())
     found: dict[str, Path] = {}
     others = []
     for path in sorted(folder.iterdir(), key=lambda path: path.name):

@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from os.path import expanduser
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,6 @@ from h2hgcn.datasets.table_files import (
 )
 from h2hgcn.datasets.tables import EDGE_COLUMN_NAMES, ID_NAMES, Arrays, Ids, blocks_of, id_column, is_frame
 from h2hgcn.errors import DataError, DataWarning
-from h2hgcn.files import local_path
 
 # More ids than this are not compared with each other.
 _MOST_COMPARED = 1_000_000
@@ -364,7 +364,7 @@ def _edges_of(
     source: Any, weights: str | bool | None, columns: tuple[str, str] | None, text: TextFormat, arrays: Arrays
 ) -> EdgeList:
     if isinstance(source, str | Path):
-        path = local_path(source)
+        path = Path(expanduser(source))
         kind = file_kind(path)
         if kind not in FORMATS:
             # columns may also be named by number, which tells nothing of a header

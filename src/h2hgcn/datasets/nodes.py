@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os.path import expanduser
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +37,6 @@ from h2hgcn.datasets.tables import (
     single,
 )
 from h2hgcn.errors import DataError
-from h2hgcn.files import local_path
 
 Unlinked = Literal["error", "keep", "drop"]
 
@@ -192,7 +192,7 @@ def open_values(
         return table, column, str(table.origin), []
     if not isinstance(source, str | Path):
         return source, None, f"the {what}", []
-    path = local_path(source)
+    path = Path(expanduser(source))
     check_is_file(path)
     if path.suffix.lower() in (".npy", ".npz"):
         return load_named_array(path, arrays), None, str(path), []

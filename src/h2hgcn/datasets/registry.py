@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from os.path import expanduser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from h2hgcn.errors import DataError
-from h2hgcn.files import atomic_write, local_path
+from h2hgcn.files import atomic_write
 from h2hgcn.options import suggestion
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def data_root(root: str | Path | None = None) -> Path:
     given = root if root is not None else os.environ.get(ROOT_VARIABLE)
     if not given:
         return cache_folder()
-    folder = local_path(given)
+    folder = Path(expanduser(given))
     if not folder.is_dir():
         source = "" if root is not None else f" (from ${ROOT_VARIABLE})"
         raise DataError(f"the data folder {folder}{source} does not exist; create it, or name another one")
@@ -49,7 +50,7 @@ def data_root(root: str | Path | None = None) -> Path:
 def cache_folder() -> Path:
     """``$H2HGCN_CACHE``, or this system's cache folder: downloads and processed copies, safe to delete."""
     given = os.environ.get(CACHE_VARIABLE)
-    return local_path(given) if given else platformdirs.user_cache_path("h2hgcn", appauthor=False)
+    return Path(expanduser(given)) if given else platformdirs.user_cache_path("h2hgcn", appauthor=False)
 
 
 def is_writable(folder: Path) -> bool:

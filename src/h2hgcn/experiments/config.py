@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from os import PathLike
+from os.path import expanduser
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -21,7 +22,6 @@ from h2hgcn.datasets.splits import brings_split, check_seed
 from h2hgcn.datasets.table_files import TextFormat
 from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.presets import Chosen, Sections, candidates_for, find_preset, merged
-from h2hgcn.files import local_path
 from h2hgcn.models import ENCODERS
 from h2hgcn.models.encoder import FACTS, PLACEMENT
 from h2hgcn.options import checked_options, default_options, option_types, suggestion
@@ -114,7 +114,7 @@ def sections_of(
 
 def place_of(data: str | PathLike[str]) -> Sections:
     """A file, a folder of graphs, or the name of a dataset if there is no file of that name."""
-    path = local_path(data)
+    path = Path(expanduser(data))
     if isinstance(data, str) and data.lower() in DATASETS and not (path.is_file() or is_converted(path)):
         return {"dataset": data}
     if path.is_dir() and not is_converted(path):

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from os import PathLike, fspath
+from os.path import expanduser
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from h2hgcn.errors import DataError, DataWarning
 from h2hgcn.experiments.config import Experiment, GraphChoice, open_graph, place_of, read_experiment, sections_of
 from h2hgcn.experiments.presets import Sections
 from h2hgcn.experiments.search import OnSearch, Search, choose_settings, has_searched
-from h2hgcn.files import local_path
 from h2hgcn.tasks.checks import check_edges
 from h2hgcn.training import Run, fit
 from h2hgcn.training.distributed import joined_ranks
@@ -127,7 +127,7 @@ def train(
         on_plan=print if verbose else None, on_epoch=progress, on_chosen=on_chosen,
     )  # fmt: skip
     if final and run.finished:
-        run.finalize(None if out is None else local_path(out) / "final", force=force)
+        run.finalize(None if out is None else Path(expanduser(out)) / "final", force=force)
     if verbose:
         print(run)
     for doubt in run.result.get("doubts", ()):
@@ -224,7 +224,7 @@ def _joined(values: Any, kind: type) -> Any:
 
 
 def _path(given: str | PathLike[str] | None) -> Path | None:
-    return None if given is None else local_path(given)
+    return None if given is None else Path(expanduser(given))
 
 
 class _Progress:
