@@ -5,7 +5,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 QUICKLY := --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test lint format build docs bench bench-any-graph bench-scale clean
+.PHONY: demo test lint format build docs bench bench-any-graph bench-faults bench-scale clean
 
 demo: .venv/installed
 	$(BIN)/h2hgcn train --out runs/demo --force
@@ -39,6 +39,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/data.py --threads 2 --markdown > docs/benchmarks/data.md
 	$(BIN)/python benchmarks/training.py --markdown > docs/benchmarks/training.md
 	$(BIN)/python benchmarks/explorer.py --markdown > docs/benchmarks/explorer.md
+	$(BIN)/python benchmarks/faults.py --markdown > docs/reliability.md  # prints records, runs nothing
 	$(BIN)/python benchmarks/any_graph.py --markdown > docs/benchmarks/any_graph.md  # prints records, runs nothing
 
 # every method on every graph, five seeds: a few hours; stop it and run it again to resume
@@ -46,6 +47,11 @@ bench-any-graph: .venv/installed
 	$(BIN)/pip install $(QUICKLY) -c constraints.txt -e ".[bench]"
 	$(BIN)/python benchmarks/any_graph.py > /dev/null
 	$(BIN)/python benchmarks/any_graph.py --markdown > docs/benchmarks/any_graph.md
+
+# kills, damages, foreign files, hostile requests: an hour; stop it and run it again to resume
+bench-faults: .venv/installed
+	$(BIN)/python benchmarks/faults.py > /dev/null
+	$(BIN)/python benchmarks/faults.py --markdown > docs/reliability.md
 
 # graphs of up to ten million edges: an hour
 bench-scale: .venv/installed

@@ -3,8 +3,8 @@ requests. A try fails by a lost or differing result, a crash, a traceback, a han
 that is read as another one, or more memory than 1 GB and 100 times the size of the input.
 
 The tries are numbered, and a number is the same try each time. Results are kept in `results/faults.jsonl`, and a part
-that was stopped resumes where it was; `--parts` and `--tries` choose what is run, `--markdown` runs nothing. The test
-suite makes the first tries of each part.
+that was stopped resumes where it was. `--parts` and `--tries` choose what is run, `--failed` repeats failures, and
+`--markdown` runs nothing. The test suite makes the first tries.
 """
 
 import json
@@ -51,6 +51,18 @@ def run(name: str, first: int, last: int, path: Path) -> None:
                 record, start = _record(name, result.number + 1), time.monotonic()
 
 
+def repeat(record: dict[str, Any]) -> dict[str, Any]:
+    """A record with the tries made again that failed."""
+    numbers = sorted(map(int, record["failures"]))
+    if not numbers:
+        return record
+    part = PARTS[record["part"]]
+    with tempfile.TemporaryDirectory() as base:
+        prepared(part, Path(base))
+        results = list(attempts(part, numbers, Path(base)))
+    return record | {"failures": {str(one.number): one.failure for one in results if one.failure is not None}}
+
+
 def _record(name: str, first: int) -> dict[str, Any]:
     state = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=RECORDS.parent)
     commit = state.stdout.strip()
@@ -80,10 +92,13 @@ def main() -> None:
     arguments.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what is tried")
     arguments.add_argument("--tries", type=int, help="how many tries of each part, with those that are recorded")
     arguments.add_argument("--again", action="store_true", help="forget what was recorded of these parts")
+    arguments.add_argument("--failed", action="store_true", help="first make those again that failed")
     arguments.add_argument("--records", type=Path, default=RECORDS, help="the file of records")
     options = arguments.parse_args()
     if not options.markdown:
         kept = [one for one in records_of(options.records) if not (options.again and one["part"] in options.parts)]
+        if options.failed:
+            kept = [repeat(one) if one["part"] in options.parts else one for one in kept]
         options.records.write_text("".join(json.dumps(record) + "\n" for record in kept))
         for name in options.parts:
             if name == "disks" and not can_mount():

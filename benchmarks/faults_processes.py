@@ -361,7 +361,7 @@ def can_mount() -> bool:
     return sys.platform == "linux" and os.geteuid() == 0 and shutil.which("mount") is not None
 
 
-KILLS = Part("commands killed at a change of files or at any time", 500, _prepare_kills, killed, patience=60)
-DISKS = Part("commands on a disk that gets full", 100, _prepare_kills, full, patience=60)
+KILLS = Part("commands killed at a change of files or at any time", 500, _prepare_kills, killed, patience=120)
+DISKS = Part("commands on a disk that gets full", 100, _prepare_kills, full, patience=120)
 JOBS = Part("jobs of two processes that differ", 20, _prepare_jobs, mismatched, patience=180)
 SOAK = Part("half a minute of requests to the explorer", 20, _prepare_soak, soak, patience=60)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PATIENCE = 30.0  # seconds
+_START = 30.0  # seconds that a process may take to begin
 MEMORY = 1 << 30  # bytes, beside a hundred times the size of the input
 
 _children = multiprocessing.get_context("forkserver")
@@ -58,7 +59,7 @@ def attempts(part: Part, numbers: Sequence[int], base: Path) -> Iterator[Result]
             log.touch()
             child = _children.Process(target=_work, args=(part, left, base, Path(scratch), log))
             child.start()
-            last = time.monotonic()
+            last = time.monotonic() + _START
             with log.open() as lines:
                 while left:
                     line = lines.readline()
@@ -66,7 +67,7 @@ def attempts(part: Part, numbers: Sequence[int], base: Path) -> Iterator[Result]
                         result, last = Result(*json.loads(line)), time.monotonic()
                         left.remove(result.number)
                         yield result
-                    elif child.exitcode is not None or time.monotonic() - last > part.patience + 30:
+                    elif child.exitcode is not None or time.monotonic() - last > 2 * part.patience:
                         seconds = time.monotonic() - last
                         crashed = child.exitcode is not None
                         failure = f"the process ended ({child.exitcode})" if crashed else f"more than {seconds:.0f} s"

@@ -1,48 +1,18 @@
 """Commands that are killed at any change of the file system, and run again: the same output, nothing half-written."""
 
-import hashlib
 import multiprocessing
 import os
 import shutil
 import signal
-import sys
-from pathlib import Path
 
 import pytest
+from faults_processes import change_until_killed, whole_files
 
-CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.truncate", "os.link", "os.symlink", "shutil.move"}
 
-
-def change_until_killed(folder, arguments, changes):
-    """Runs a command in a folder, and kills this process just before its change number ``changes`` of files there."""
-    from h2hgcn.cli import main
-
-    left = [changes]
-
-    def watch(event, given):
-        wanted = event in CHANGES or (event == "open" and given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
-        path = given[0] if given and isinstance(given[0], str | os.PathLike) else ""
-        if wanted and str(folder) in str(Path.cwd() / path):
-            left[0] -= 1
-            if left[0] < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    os.chdir(folder)
+def kill(folder, arguments, changes):
     os.environ["H2HGCN_CACHE"] = str(folder / "cache")
     os.environ.pop("H2HGCN_DATA", None)
-    sys.argv = ["h2hgcn", *map(str, arguments)]
-    sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # the process ends with it
-    sys.addaudithook(watch)
-    main()
-
-
-def whole_files(folder):
-    """What a person sees: files without a dot, by content."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    }
+    change_until_killed(folder, arguments, changes)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +32,7 @@ def test_killed_at_every_change_and_the_same_in_the_end(trained, tmp_path, monke
     folder = tmp_path / "folder"
 
     def ends(changes):
-        child = children.Process(target=change_until_killed, args=(folder, arguments, changes))
+        child = children.Process(target=kill, args=(folder, arguments, changes))
         child.start()
         child.join(120)
         assert child.exitcode in (0, -signal.SIGKILL)

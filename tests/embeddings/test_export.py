@@ -144,6 +144,22 @@ def test_bad_files_are_refused(tmp_path, name, content, message):
         read_embeddings(tmp_path / name)
 
 
+@pytest.mark.parametrize("flag", [0x01, 0x20])  # encrypted, and patched: Python's zip files do not know these
+def test_archives_that_cannot_be_opened_are_refused(tmp_path, flag):
+    data = bytearray(write_embeddings(tmp_path / "a.npz", sample(), range(4)).read_bytes())
+    for header in (data.index(b"PK\x03\x04") + 6, data.index(b"PK\x01\x02") + 8):
+        data[header] |= flag
+    (tmp_path / "a.npz").write_bytes(data)
+    with pytest.raises(DataError, match=r"a\.npz is not a whole NPZ file"):
+        read_embeddings(tmp_path / "a.npz")
+
+
+def test_unknown_coordinates_name_the_file(tmp_path):
+    np.savez(tmp_path / "a.npz", points=sample(), id=np.arange(4), coordinates=np.array("polar"))
+    with pytest.raises(DataError, match=r"a\.npz: the coordinates 'polar' are not known"):
+        read_embeddings(tmp_path / "a.npz")
+
+
 def test_coordinates_that_contradict_the_file(tmp_path):
     path = write_embeddings(tmp_path / "points.parquet", sample(), range(4), coordinates="klein")
     with pytest.raises(DataError, match="holds klein coordinates, not poincare"):

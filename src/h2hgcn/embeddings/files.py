@@ -109,7 +109,10 @@ def read_embeddings(path: str | Path, coordinates: str | None = None) -> Embeddi
         raise DataError(
             f"{path} does not say which coordinates it holds; pass coordinates='poincare' (--coordinates), say"
         )
-    known = check_coordinates(said or coordinates or "")
+    try:
+        known = check_coordinates(said or coordinates or "")
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
     if coordinates is not None and check_coordinates(coordinates) != known:
         raise DataError(f"{path} holds {known} coordinates, not {coordinates} ones; leave `coordinates` out")
     try:
