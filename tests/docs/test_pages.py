@@ -64,3 +64,10 @@ def test_files_that_a_page_names_are_there(page, least):
     assert len(names) > least
     for name in names:
         assert (ROOT / name).exists() or (ROOT / "src" / "h2hgcn" / name).exists(), name
+
+
+def test_settings_of_the_migration_page_are_there():
+    settings = (ROOT / "docs" / "settings.md").read_text()
+    names = re.findall(r"`(?:task|model|training)\.(\w+)[`=]", (ROOT / "docs" / "migration.md").read_text())
+    assert len(names) > 25
+    assert [name for name in names if f"| `{name}` |" not in settings] == []

@@ -46,3 +46,14 @@ def test_layer_in_pyg(run):
     flat, hyperbolic = (float(value) for value in re.findall(r"test accuracy ([\d.]+)", output))
     assert min(flat, hyperbolic) > 0.7
     assert float(re.search(r"at most (\S+)", output)[1]) < 1e-5
+
+
+# what Lightning says about this machine and about loaders without worker processes
+@pytest.mark.filterwarnings("ignore::lightning.pytorch.utilities.warnings.PossibleUserWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_lightning(run):
+    pytest.importorskip("lightning", reason="the example needs Lightning: pip install lightning")
+    output = run("lightning_nodes.py", "--epochs", 6)
+    assert float(re.search(r"test accuracy ([\d.]+)", output)[1]) > 0.7
+    assert float(re.search(r"at most (\S+)", output)[1]) < 1e-5
