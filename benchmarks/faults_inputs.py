@@ -197,7 +197,7 @@ def _as_text(edges: Edges, weights: list[float], path: Path, draw: Draw) -> dict
     delimiter = draw.choice([",", ",", ";", "\t", "|"])
     weighted, header = draw.random() < 0.5, draw.random() < 0.7
     file = io.StringIO()
-    quoting = draw.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
+    quoting: Any = draw.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
     writer = csv.writer(file, delimiter=delimiter, quoting=quoting, lineterminator=draw.choice(["\n", "\r\n"]))
     if header:
         writer.writerow(["source", "target", "weight"][: 2 + weighted])
