@@ -26,14 +26,10 @@ ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "results" / "versions.jsonl"
 EXTRAS = "explorer,plot,scale,tensorboard,tune"
 TOOLS = ("hypothesis", "httpx", "mpmath", "pandas", "pytest", "pytest-timeout", "pytest-xdist", "hatchling", "build")
-# The build and the settings page are of development versions; a browser and the fuzzer of the server are the same.
+# Packaging, pages and the explorer do not depend on these versions; accelerators are elsewhere.
 LEFT_OUT = (
-    "tests/test_packaging.py",
-    "tests/test_settings_page.py",
-    "tests/docs",
-    "tests/explorer",
-    "tests/accelerator",
-)
+    "tests/test_packaging.py", "tests/test_settings_page.py", "tests/docs", "tests/explorer", "tests/accelerator",
+)  # fmt: skip
 
 
 def try_versions(options: argparse.Namespace) -> dict[str, Any] | None:

@@ -133,4 +133,4 @@ def test_without_optuna(run, files, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     result = run(*COMMAND)
     assert result.returncode == 2
-    assert "pip install h2hgcn[tune]" in result.stderr
+    assert "pip install 'h2hgcn[tune]'" in result.stderr

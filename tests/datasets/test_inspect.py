@@ -1,6 +1,6 @@
-import builtins
 import json
 import re
+import sys
 
 import networkx as nx
 import pytest
@@ -328,15 +328,8 @@ def test_plot_refuses_other_endings(tmp_path):
 
 
 def test_plot_without_matplotlib(tmp_path, monkeypatch):
-    original = builtins.__import__
-
-    def without(name, *arguments, **keywords):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return original(name, *arguments, **keywords)
-
     graph = data(nx.path_graph(4))
     report = inspect_graph(graph)
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(DataError, match=r"pip install h2hgcn\[plot\]"):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(DataError, match=r"pip install 'h2hgcn\[plot\]'"):
         plot_inspection(graph, report, tmp_path / "shape.png")

@@ -1,4 +1,4 @@
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -42,15 +42,8 @@ def test_what_cannot_be_drawn_is_refused(tmp_path, path, disk, labels, edges, me
 
 
 def test_plot_without_matplotlib(tmp_path, monkeypatch):
-    original = builtins.__import__
-
-    def without(name, *arguments, **keywords):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return original(name, *arguments, **keywords)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(DataError, match=r"pip install h2hgcn\[plot\]"):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(DataError, match=r"pip install 'h2hgcn\[plot\]'"):
         plot_disk(tmp_path / "disk.png", DISK)
 
 

@@ -81,6 +81,11 @@ def test_sources_and_targets():
         conv((sources, targets), torch.eye(5).to_sparse())
 
 
+def test_no_generated_source_is_left():
+    H2HConv(3, 4)
+    assert H2HConv.propagate.__module__ == "h2hgcn.layers.h2h_conv"  # not that of a file which PyG has written
+
+
 @pytest.fixture(scope="module")
 def parts():
     graph = generate_hyperbolic(300, mean_degree=6)

@@ -14,8 +14,8 @@ from h2hgcn.errors import DataError
 from h2hgcn.geometry import lorentz
 from h2hgcn.layers import CentroidDistance, H2HConv
 from h2hgcn.models import GAT, H2HGCN, HGCN, MLP
-from h2hgcn.tasks import NodeClassification
-from h2hgcn.training.explaining import ExplainableModel
+from h2hgcn.tasks import LinkPrediction, NodeClassification
+from h2hgcn.training.explaining import ExplainableModel, edges_to_shared
 
 PLAIN = NodeClassification(feature_terms=False, scaling="raw", num_centroids=6)
 
@@ -73,6 +73,21 @@ def test_a_pair_of_nodes():
     assert found.prediction == ("link" if linked > 0.5 else "no link")
     assert len(found.edges) == 4
     assert list(found.to_pandas().columns) == ["kind", "source", "target", "feature", "value", "change", "mask"]
+
+
+def test_a_pair_whose_neighborhoods_count():
+    task = LinkPrediction(neighborhood_terms=True, decoder="directed", scaling="standard")
+    run = small_fit(task, scale_free(directed=True), epochs=30)
+    assert run.model.head.sees_neighborhoods
+    found = run.explain(100, 120, k=2, epochs=1)
+    linked = float(run.predict([[100, 120]]))
+    assert found.probability == pytest.approx(max(linked, 1 - linked), abs=1e-5)
+    assert len(found.edges) == 2
+
+
+def test_edges_to_shared_neighbors():
+    edges = torch.tensor([[0, 2, 0, 3, 0], [2, 1, 3, 4, 1]])
+    assert edges_to_shared(edges, torch.tensor([0, 1])).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(("model", "has_edges"), [(HGCN, True), (GAT, None), (MLP, False)])

@@ -128,9 +128,7 @@ def _column_notes(
     notes = []
     source, target = (table.columns[k] for k in ends)
     is_known = not table.has_header or (source.lower() in SOURCE_NAMES and target.lower() in TARGET_NAMES)
-    is_clear = not table.has_header or (
-        is_known and min(len(source), len(target)) > 1
-    )  # a letter may be a node as well
+    is_clear = not table.has_header or (is_known and min(len(source), len(target)) > 1)  # a letter may be a node
     if columns is None and (tuple(ends) != (0, 1) or not is_clear):
         # customers and products may both be counted from 1
         shared = "" if is_known or not numbered else "; a number that is in both is one node"

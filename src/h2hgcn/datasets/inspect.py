@@ -24,6 +24,7 @@ from h2hgcn.datasets.shape import (
 from h2hgcn.datasets.splits import check_seed, split_edges
 from h2hgcn.datasets.verdict import Verdict, judge
 from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.lazy import import_extra
 
 
 @dataclass(frozen=True)
@@ -201,11 +202,7 @@ def plot_inspection(graph: Any, report: GraphReport, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise DataError(f"cannot draw into {path}; end the name with one of {', '.join(FORMATS)}")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise DataError("drawing needs matplotlib; install it with: pip install h2hgcn[plot]") from error
-    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    figure = import_extra("matplotlib.figure", "matplotlib", "plot").Figure(figsize=(8, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     draw_degrees(left, simple_graph(graph).degrees)
     counts = np.array(report.hyperbolicity.histogram, float)

@@ -248,12 +248,10 @@ class Column:
             try:
                 numbers[row] = float(text or "nan")
             except ValueError:
-                comma = "write numbers without commas, such as 1.5 or 1200" if WITH_COMMA.fullmatch(text) else None
-                advice = (
-                    comma
-                    or remedy
-                    or ("fill the gap, leave the column out, or turn it into numbers (one column for each value)")
-                )
+                filled = "fill the gap, leave the column out, or turn it into numbers (one column for each value)"
+                advice = remedy or filled
+                if WITH_COMMA.fullmatch(text):
+                    advice = "write numbers without commas, such as 1.5 or 1200"
                 raise DataError(
                     f"{self.where(row)}: {self.called} holds {text!r}, which is not a number; {advice}"
                 ) from None

@@ -20,6 +20,7 @@ from h2hgcn.errors import DataError
 from h2hgcn.files import atomic_write
 from h2hgcn.geometry import klein, lorentz
 from h2hgcn.geometry.numerics import ball_gap, safe_norm, safe_reciprocal
+from h2hgcn.lazy import import_extra
 
 Plane = NDArray[np.float64]
 
@@ -241,13 +242,12 @@ def plot_disk(
     path = Path(path)
     if path.suffix.lower() not in _FORMATS:
         raise DataError(f"cannot draw into {path}; end the name with one of {', '.join(_FORMATS)}")
-    try:
-        from matplotlib.collections import LineCollection
-        from matplotlib.figure import Figure
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Circle
-    except ImportError as error:
-        raise DataError("drawing needs matplotlib; install it with: pip install h2hgcn[plot]") from error
+    import_extra("matplotlib", "matplotlib", "plot")
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Circle
+
     points, is_round, coloring, _, arcs, caption = compose(disk_points, labels, edges)
     figure = Figure(figsize=(7.5, 6.5), layout="constrained", facecolor="white")
     axes: Any = figure.subplots()

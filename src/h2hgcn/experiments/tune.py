@@ -21,6 +21,7 @@ from h2hgcn.experiments.config import SPLIT, Experiment, Layer, known_options, o
 from h2hgcn.experiments.presets import Sections, find_preset, merged, read_packaged
 from h2hgcn.experiments.runner import Cell, Outcome, Records
 from h2hgcn.files import atomic_write
+from h2hgcn.lazy import import_extra
 from h2hgcn.models import ENCODERS
 from h2hgcn.options import changed_options, checked_options, default_options, plain_options, suggestion
 from h2hgcn.tasks.graphs import pools
@@ -39,10 +40,7 @@ _MEASURES = ("selection", *SPLIT)
 
 def load_optuna() -> Any:
     """Optuna, which is an extra."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise DataError("tuning needs Optuna; install it with: pip install h2hgcn[tune]") from error
+    optuna = import_extra("optuna", "Optuna", "tune")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 

@@ -183,6 +183,10 @@ class H2HConv(MessagePassing):  # type: ignore[misc]  # PyG is not annotated
         edge_index = edge_index + edge_index.new_tensor([[0], [len(sources)]])
         return self(torch.cat([sources, targets]), edge_index, edge_weight)[len(sources) :]
 
+    def propagate(self, *_: Any, **__: Any) -> Tensor:
+        """Not used. If it were inherited, PyG would write source code for it to the temporary folder."""
+        raise NotImplementedError("H2HConv has no messages of single edges; call the layer itself")
+
     def explained(self, edge_index: Any, edge_weight: Tensor | None) -> Tensor | None:
         """The edge weights, times the mask that ``torch_geometric.explain`` has set, if any; loops are not masked."""
         mask = self._edge_mask if self.explain else None

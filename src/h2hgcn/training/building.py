@@ -44,9 +44,6 @@ def build_model(
             raise DataError(f"the model cannot be made: {error}") from error
         finally:
             torch.set_default_dtype(default)
-    for name, module in list(sys.modules.items()):  # sources that PyG writes to the temporary folder and has imported
-        if name.startswith("torch_geometric.") and name.endswith(("_propagate", "_edge_updater")):
-            Path(module.__file__ or "").unlink(missing_ok=True)
     if node_vectors_of(built.encoder) is not None and problem.task.items == "graphs":
         raise DataError("node vectors belong to the nodes of one graph; leave node_vectors out for a collection")
     problem.to(device)
@@ -59,7 +56,11 @@ def make_encoder(factory: EncoderFactory, in_features: int, num_nodes: int | Non
         asks = "num_nodes" in inspect.signature(factory).parameters
     except (ValueError, TypeError):  # no Python function
         asks = False
-    return factory(in_features, num_nodes=num_nodes) if asks else factory(in_features)
+    encoder = factory(in_features, num_nodes=num_nodes) if asks else factory(in_features)
+    for name, module in list(sys.modules.items()):  # sources that PyG writes to the temporary folder and has imported
+        if name.startswith("torch_geometric.") and name.endswith(("_propagate", "_edge_updater")):
+            Path(module.__file__ or "").unlink(missing_ok=True)
+    return encoder
 
 
 def _encoder(model: Any, problem: Problem) -> nn.Module:

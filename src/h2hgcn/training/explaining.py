@@ -17,6 +17,7 @@ from h2hgcn.graph.adjacency import prepare_adjacency
 from h2hgcn.kernels.csr import is_sparse
 from h2hgcn.layers.h2h_conv import H2HConv
 from h2hgcn.layers.inputs import node_vectors_of
+from h2hgcn.tasks.neighborhoods import Neighborhoods
 from h2hgcn.training.names import NodeNames
 from h2hgcn.training.recommending import import_pandas
 from h2hgcn.training.settings import torch_seeded
@@ -118,6 +119,13 @@ class ExplainableModel(nn.Module):
         return points
 
 
+def edges_to_shared(edges: Tensor, pair: Tensor) -> Tensor:
+    """Which of the edges ``(2, k)`` lead from a node of the pair to a neighbor that both have."""
+    first, second = (edges.flip(0)[edges == node] for node in pair)
+    shared = first[torch.isin(first, second)]
+    return (torch.isin(edges, pair).any(0) & torch.isin(edges, shared).any(0)).nonzero().squeeze(1)
+
+
 def explain(run: "Run", node: Any, other: Any = None, *, k: int = 10, epochs: int = 200, seed: int = 0) -> Explanation:
     """``Run.explain``."""
     if run.task.predicts not in ("nodes", "pairs"):
@@ -142,7 +150,7 @@ class _Explaining:
     """The part of a run's graph that a prediction depends on."""
 
     def __init__(self, run: "Run", named: NDArray[np.int64]) -> None:
-        self.run, self.problem = run, run.problem
+        self.run = run
         problem: Any = run.problem
         self.model = ExplainableModel(run).to("cpu")
         edge_index, edge_weight = problem.adjacency.to("cpu").edges(self_loops=False)
@@ -152,12 +160,13 @@ class _Explaining:
             torch.from_numpy(named), hops, edge_index, relabel_nodes=True, num_nodes=problem.num_nodes
         )
         self.edge_weight = edge_weight[inside].float()
-        x = problem.x
-        self.x = x.index_select(0, self.nodes).to_dense() if is_sparse(x) else x[self.nodes]
-        self.x = self.x.float()
+        x = problem.x.cpu()
+        self.x = (x.index_select(0, self.nodes).to_dense() if is_sparse(x) else x[self.nodes]).float()
         sums = torch.sparse.sum(x, 0).to_dense() if is_sparse(x) else x.double().sum(0)
         self.means = (sums / x.shape[0]).float()
         self.pairs = self.places[None] if run.task.predicts == "pairs" else None
+        self.named = torch.from_numpy(named)[None]
+        self.sees_neighborhoods = self.pairs is not None and self.model.model.head.sees_neighborhoods
         self.notes: list[str] = []
 
     def explained(self, k: int, epochs: int) -> Explanation:
@@ -188,28 +197,36 @@ class _Explaining:
         return tuple(self.run.nodes[self.nodes[rows].numpy()].tolist())
 
     @torch.no_grad()
-    def probabilities(self, kept: Tensor | None = None, x: Tensor | None = None) -> Tensor:
-        """Those of the classes, of a pair of no link and of a link, with some of the edges or other features."""
+    def probabilities(self, removed: Tensor | None = None, x: Tensor | None = None) -> Tensor:
+        """Those of the classes, of a pair of no link and of a link, without some edges or with other features."""
         x = self.x if x is None else x
-        edge_index, edge_weight = self.edge_index, self.edge_weight
-        if kept is not None:
-            edge_index, edge_weight = edge_index[:, kept], edge_weight[kept]
+        kept = torch.ones(self.edge_index.shape[1], dtype=torch.bool)
+        if removed is not None:
+            kept[removed] = False
         head, scale = self.model.model.head, self.model.model.distance_scale
-        points = self.model.points(x, edge_index, edge_weight, self.nodes)
+        points = self.model.points(x, self.edge_index[:, kept], self.edge_weight[kept], self.nodes)
         if self.pairs is None:
             return head.probabilities(head.logits_of(lambda: x, points, self.places, scale))[0]
-        linked = head.probabilities(head(points, self.pairs, scale))
+        logits = head(points, self.pairs, scale)
+        if self.sees_neighborhoods:
+            logits = head.neighborhood(logits, self.neighborhoods(removed), self.named)
+        linked = head.probabilities(logits)
         return torch.cat([1 - linked, linked])
+
+    def neighborhoods(self, removed: Tensor | None) -> Neighborhoods:
+        """Those of the whole graph, without some of the edges."""
+        if removed is None:
+            return self.run.neighborhoods
+        links, gone = self.run.links, self.nodes[self.edge_index[:, removed]]
+        kept = ~(links[:, None] == gone[..., None]).all(0).any(0)
+        return Neighborhoods(links[:, kept].T.numpy(), self.run.problem.num_nodes, self.run.neighborhoods.directed)
 
     def probability(self, chosen: int, edges: Tensor | None = None, feature: int | None = None) -> float:
         """That of the prediction without some edges, or with one feature at its mean."""
-        kept, x = None, None
-        if edges is not None:
-            kept = torch.ones(self.edge_index.shape[1], dtype=torch.bool).index_fill(0, edges, False)
+        x = self.x
         if feature is not None:
-            x = self.x.clone()
-            x[:, feature] = self.means[feature]
-        return float(self.probabilities(kept, x)[chosen])
+            x = x.index_copy(1, torch.tensor([feature]), self.means[feature].expand(len(x), 1))
+        return float(self.probabilities(edges, x)[chosen])
 
     def first_order(self, chosen: int, options: dict[str, Any]) -> tuple[Tensor, Tensor]:
         """What the gradient says of the removal of each edge and of the mean of each feature."""
@@ -226,7 +243,9 @@ class _Explaining:
         ends = self.edge_index if getattr(self.run.data, "directed", False) else self.edge_index.sort(0).values
         distinct, number = ends.unique(dim=1, return_inverse=True)
         sums = by_edge.new_zeros(distinct.shape[1]).index_add(0, number, by_edge)
-        order = sums.abs().topk(min(count, int((sums != 0).sum()))).indices.tolist()
+        order = sums.abs().topk(min(count, int((sums != 0).sum()))).indices
+        if self.sees_neighborhoods:  # and edges to shared neighbors, of whom the gradient knows nothing
+            order = torch.cat([order, edges_to_shared(distinct, self.places)[:count]]).unique()
         return [(distinct[:, edge], (number == edge).nonzero().squeeze(1)) for edge in order]
 
     def masks(
@@ -235,8 +254,8 @@ class _Explaining:
         """GNNExplainer's masks of edges and of features; zeros for what the prediction does not depend on."""
         if getattr(self.model.model.head, "sees_features", False):
             self.notes.append("the masks leave out the logistic regression on features, which this run adds")
-        if getattr(self.model.model.head, "sees_neighborhoods", False):
-            self.notes.append("this is what the decoder says; the run adds terms of degrees and shared neighbors")
+        if self.sees_neighborhoods:
+            self.notes.append("the masks leave out the terms of degrees and shared neighbors, which this run adds")
         edge_mask, feature_mask = torch.zeros(self.edge_index.shape[1]), torch.zeros(self.x.shape[1])
         if not uses_edges and not uses_features:
             self.notes.append("the prediction depends neither on edges nor on features of the neighborhood")
