@@ -80,7 +80,7 @@ def main() -> None:
     trainer.fit(model, loaders["train"], loaders["val"])
     found = trainer.test(model, loaders["test"], verbose=False)
     print(f"test accuracy {found[0]['test accuracy']:.3f}")
-    weight = model.encoder.get_parameter("convs.0.linear.weight").detach()
+    weight = model.encoder.all_convs()[0].linear.weight.detach()
     print(
         f"the weight is orthonormal still: WᵀW - I is at most {(weight.mT @ weight - torch.eye(DIM)).abs().max():.0e}"
     )
