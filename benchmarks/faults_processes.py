@@ -205,6 +205,9 @@ def _outcome_of(folder: Path, arguments: tuple[Any, ...]) -> Outcome:
     return outcome
 
 
+# On a machine that is busy otherwise, it takes minutes to start two processes.
+_JOB_SECONDS = 300.0
+
 # What a process of a job has otherwise than the first, and whether they may go on.
 MISMATCHES: tuple[tuple[tuple[str, ...], bool], ...] = (
     (("--lr", "0.02"), False), (("--seed", "1"), False), (("--batch-size", "17"), False), (("--fanout", "2,1"), False),
@@ -254,7 +257,7 @@ def mismatched(number: int, base: Path, own: Path) -> str | None:
     try:
         for rank, process in enumerate(job):
             try:
-                _, errors = process.communicate(timeout=90)
+                _, errors = process.communicate(timeout=_JOB_SECONDS)
             except subprocess.TimeoutExpired:
                 return f"{' '.join(flags)}: process {rank} hangs"
             failure = Outcome(process.returncode, "", errors).failure((0,) if fine else (2,))
@@ -363,5 +366,5 @@ def can_mount() -> bool:
 
 KILLS = Part("commands killed at a change of files or at any time", 500, _prepare_kills, killed, patience=120)
 DISKS = Part("commands on a disk that gets full", 100, _prepare_kills, full, patience=120)
-JOBS = Part("jobs of two processes that differ", 20, _prepare_jobs, mismatched, patience=180)
+JOBS = Part("jobs of two processes that differ", 20, _prepare_jobs, mismatched, patience=3 * _JOB_SECONDS)
 SOAK = Part("half a minute of requests to the explorer", 20, _prepare_soak, soak, patience=60)

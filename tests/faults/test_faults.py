@@ -6,7 +6,7 @@ import pytest
 from faults import PARTS
 from faults_trials import attempts, prepared
 
-QUICK = {"inputs": 200, "loads": 100, "flips": 20, "folders": 20}
+QUICK = {"inputs": 200, "loads": 100, "flips": 10, "folders": 10}
 
 
 @pytest.fixture(scope="module")
