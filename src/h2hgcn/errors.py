@@ -19,3 +19,8 @@ class DataWarning(UserWarning):
 
 class NonFiniteError(ArithmeticError, ValueError):
     """NaN or infinity where numbers should be: in the data, or in weights that diverged."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message without its period, or the name of its class if it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, first_line
 
 # How long processes wait for each other at the start, as PyTorch does, and seconds between two looks of the first one.
 _PATIENCE, _PAUSE = timedelta(minutes=30), 0.05
@@ -282,7 +282,7 @@ def _peers() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        words = re.sub(r"^(\[[^\]]*\]\s*)+", "", str(error).splitlines()[0]).split(". ")[0]
+        words = re.sub(r"^(\[[^\]]*\]\s*)+", "", first_line(error)).split(". ")[0]
         raise ChildProcessError(
             f"another process of the job has ended or cannot be reached ({words}); if it printed an error, fix that; "
             "the same command then resumes from the last checkpoint, if there is one"

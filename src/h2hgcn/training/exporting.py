@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.errors import DataError, DataWarning, first_line
 from h2hgcn.files import atomic_write
 from h2hgcn.graph.adjacency import Adjacency
 from h2hgcn.kernels.csr import is_sparse
@@ -25,7 +25,6 @@ from h2hgcn.lazy import import_extra
 from h2hgcn.models.encoder import Encoder
 from h2hgcn.tasks.graphs import PreparedGraph, batch_of
 from h2hgcn.tasks.links import LinkHead
-from h2hgcn.tasks.model import FeatureScaling
 from h2hgcn.tasks.neighborhoods import FixedNeighborhoods
 from h2hgcn.training.names import chosen_graphs
 from h2hgcn.training.settings import one_at_a_time
@@ -133,10 +132,9 @@ class FixedModel(nn.Module):
         model = deepcopy(run.model).cpu().eval().requires_grad_(False)
         self.encoder = model.encoder
         self.head = model.head if part == "all" and run.task.predicts is not None else None
-        self.scaling = FeatureScaling("standard" if model.scaling.needs_dense() else "raw", len(model.scaling.mean))
-        self.scaling.load_state_dict(model.scaling.state_dict())
-        if model.scaling.scaling == "row":
-            self.scaling.scaling = "row"
+        self.scaling = model.scaling
+        if self.scaling.scaling == "auto":
+            self.scaling.scaling = "standard" if self.scaling.needs_dense() else "raw"
         self.dtype = next(model.parameters()).dtype
         self.register_buffer("x", None)
         self.batch: Tensor | None = None
@@ -301,8 +299,7 @@ def _refusal(run: "Run", model: FixedModel, error: Exception) -> DataError:
         what = f"the encoder {name}, a module of your own,"
     else:
         what = f"--model {name}"
-    said = str(error).strip() or type(error).__name__
-    return DataError(f"{what} is in the way of an export: {said.splitlines()[0]}; train with another one")
+    return DataError(f"{what} is in the way of an export: {first_line(error)}; train with another one")
 
 
 def _as_onnx(run: "Run", program: Any, outputs: list[str], about: dict[str, Any], opset: int) -> bytes:
@@ -327,7 +324,7 @@ def _as_onnx(run: "Run", program: Any, outputs: list[str], about: dict[str, Any]
     except Exception as error:
         raise DataError(
             f"--model {run.config['model']['name']} cannot be written as ONNX opset {opset}: "
-            f"{str(error).strip().splitlines()[0]}; use --format torch"
+            f"{first_line(error)}; use --format torch"
         ) from error
 
 
@@ -341,9 +338,7 @@ def _run_onnx(data: bytes, inputs: Tensors, outputs: list[str]) -> Tensors | Non
         session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
         found = session.run(outputs, {name: value.numpy() for name, value in inputs.items()})
     except Exception as error:  # of a class of its own for each kind
-        raise DataError(
-            f"ONNX Runtime cannot run the model: {str(error).splitlines()[0]}; use --format torch"
-        ) from error
+        raise DataError(f"ONNX Runtime cannot run the model: {first_line(error)}; use --format torch") from error
     return {name: torch.from_numpy(np.asarray(value)) for name, value in zip(outputs, found, strict=True)}
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, first_line
 from h2hgcn.layers.inputs import node_vectors_of
 from h2hgcn.lazy import import_extra
 from h2hgcn.models import ENCODERS
@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 _TEMPLATE = Path(__file__).parent / "templates" / "model_card.md"
 
 
+def _client(module: str = "huggingface_hub") -> Any:
+    return import_extra(module, "the client of the Hugging Face Hub", "hub")
+
+
 @cache
 def _hub_run() -> Any:
     """The class of a run on the hub; it is made here, since its base class belongs to an extra."""
-    Mixin: Any = import_extra("huggingface_hub", "the client of the Hugging Face Hub", "hub").ModelHubMixin  # noqa: N806
+    Mixin: Any = _client().ModelHubMixin  # noqa: N806
     about: dict[str, Any] = {
         "library_name": "h2hgcn",
         "tags": ["graph-machine-learning", "hyperbolic", "pytorch-geometric"],
-        "paper_url": "https://arxiv.org/abs/2104.06942",
         "model_card_template": _TEMPLATE.read_text(encoding="utf-8"),
     }
 
@@ -43,25 +46,10 @@ def _hub_run() -> Any:
         def _from_pretrained(cls, *, model_id: str, data: Any = None, device: str = "cpu", **options: Any) -> "HubRun":
             from h2hgcn.training.loading import load_run
 
-            return cls(load_run(_folder_of(model_id, **options), data, device=device))
+            folder = model_id if Path(model_id).is_dir() else _client().snapshot_download(model_id, **options)
+            return cls(load_run(folder, data, device=device))
 
     return HubRun
-
-
-def _folder_of(
-    model_id: str, revision: str | None = None, cache_dir: Any = None, force_download: bool = False,
-    local_files_only: bool = False, token: Any = None,
-) -> Path:  # fmt: skip
-    """The folder of a run, downloaded if it is not there."""
-    if Path(model_id).is_dir():
-        return Path(model_id)
-    hub = import_extra("huggingface_hub", "the client of the Hugging Face Hub", "hub")
-    return Path(
-        hub.snapshot_download(
-            model_id, revision=revision, cache_dir=cache_dir, force_download=force_download,
-            local_files_only=local_files_only, token=token,
-        )
-    )  # fmt: skip
 
 
 def push(run: "Run", repo_id: str, graph: bool, **options: Any) -> str:
@@ -95,21 +83,17 @@ def pull(repo_id: str, **options: Any) -> "Run":
 @contextmanager
 def _reached(repo_id: str, state: str) -> Iterator[None]:
     """Turns errors of the hub and of the network into messages."""
-    errors = import_extra("huggingface_hub.errors", "the client of the Hugging Face Hub", "hub")
-    network = getattr(errors, "HTTPError", OSError)
+    errors, network = _client("huggingface_hub.errors"), _client("huggingface_hub.utils").httpx
     try:
         yield
-    except DataError:
-        raise
     except errors.HFValidationError as error:
         raise DataError(f"{repo_id!r} is no name on the hub; use OWNER/NAME") from error
     except errors.RepositoryNotFoundError as error:
         raise DataError(
             f"{repo_id} is not on the hub, or you may not see it; log in with hf auth login, or check the name"
         ) from error
-    except (OSError, network) as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DataError(f"the hub cannot be reached for {repo_id} ({said}); {state}") from error
+    except (OSError, network.HTTPError) as error:
+        raise DataError(f"the hub cannot be reached for {repo_id} ({first_line(error)}); {state}") from error
 
 
 def write_published(run: "Run", folder: Path, graph: bool) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from h2hgcn.errors import DataError, DataWarning
+from h2hgcn.errors import DataError, DataWarning, first_line
 from h2hgcn.files import atomic_write
 from h2hgcn.lazy import import_extra
 from h2hgcn.options import suggestion
@@ -204,7 +204,9 @@ class Loggers:
                 try:
                     logger.start(run.config, folder, epoch)
                 except logger.failures as error:
-                    raise DataError(f"{logger.title} cannot start: {_short(error)}; fix it, or leave it out") from error
+                    raise DataError(
+                        f"{logger.title} cannot start: {first_line(error)}; fix it, or leave it out"
+                    ) from error
                 started.append(logger)
             yield
         finally:
@@ -222,13 +224,9 @@ class Loggers:
             getattr(logger, name)(*arguments)
         except logger.failures as error:
             self._loggers.remove(logger)
-            note = f"{logger.title} failed ({_short(error)}); the run continues without it and keeps its metrics itself"
+            problem = f"{logger.title} failed ({first_line(error)})"
+            note = f"{problem}; the run continues without it and keeps its metrics itself"
             warnings.warn(note, DataWarning, stacklevel=2)
-
-
-def _short(error: Exception) -> str:
-    """The first line of a message."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _scores(result: Mapping[str, Any]) -> dict[str, float]:
