@@ -1,7 +1,8 @@
 """scikit-learn estimators: classes of nodes, links, and coordinates, trained by ``h2hgcn.train``."""
 
 from copy import copy
-from os import PathLike, fspath
+from numbers import Integral
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -17,12 +18,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected, to_undirected
 
-from h2hgcn.datasets import load_dataset, load_graph, split_edges
+from h2hgcn.datasets import load_graph, split_edges
 from h2hgcn.datasets.arrays import MASKS, UNLABELLED
 from h2hgcn.datasets.pairs import AbsentPairs, distinct_pairs
-from h2hgcn.datasets.registry import DATASETS
 from h2hgcn.embeddings.coordinates import convert
 from h2hgcn.errors import DataError
+from h2hgcn.experiments.config import GraphChoice, open_graph, place_of
 from h2hgcn.experiments.train import train
 from h2hgcn.tasks.metrics import LinkCalibration
 from h2hgcn.training import Run
@@ -34,11 +35,12 @@ class _GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
     """What the estimators share: their graph, and how they are trained."""
 
     def _train(self, data: Data, task: str) -> None:
-        seed = int(check_random_state(self.random_state).randint(2**31)) if self.random_state != 0 else 0
+        seed = self.random_state
+        if not isinstance(seed, Integral):
+            seed = check_random_state(seed).randint(2**31)
         self.run_ = train(
-            data, task, model=self.model, dim=self.dim, layers=self.layers, epochs=self.epochs, lr=self.lr, seed=seed,
-            device=self.device, search=self.search, settings=self.settings,
-            final=self.final,
+            data, task, model=self.model, dim=self.dim, layers=self.layers, epochs=self.epochs, lr=self.lr,
+            seed=int(seed), device=self.device, search=self.search, settings=self.settings, final=self.final,
         )  # fmt: skip
 
     @property
@@ -51,6 +53,35 @@ class _GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is n
 class _NodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _GraphEstimator):  # type: ignore[misc]
     """An estimator whose rows are nodes: ids in a graph, or without one, features; nearest neighbors are linked."""
 
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        model: str = "h2h-gcn",
+        dim: int | None = None,
+        layers: int | None = None,
+        epochs: int | None = None,
+        lr: float | None = None,
+        settings: dict[str, Any] | None = None,
+        search: str = "auto",
+        final: bool = True,
+        n_neighbors: int = 10,
+        device: str | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.graph = graph
+        self.model = model
+        self.dim = dim
+        self.layers = layers
+        self.epochs = epochs
+        self.lr = lr
+        self.settings = settings
+        self.search = search
+        self.final = final
+        self.n_neighbors = n_neighbors
+        self.device = device
+        self.random_state = random_state
+
     def _bound(self, X: Any) -> tuple[Data, NDArray[np.int64]]:
         """The graph without labels, and the node of each row, for ``fit``."""
         if self.graph is None:
@@ -61,7 +92,7 @@ class _NodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _GraphEs
             edges = np.stack([nearest.ravel(), nodes.repeat(nearest.shape[1])])
             edge_index = to_undirected(torch.from_numpy(edges), num_nodes=len(X))
             return Data(x=_features(X), edge_index=edge_index, directed=False), nodes
-        data = _without(opened(self.graph), "y", *MASKS)
+        data = _without(_opened(self.graph), "y", *MASKS)
         return data, _numbers(data, X)
 
     def _rows(self, X: Any) -> tuple[Data, NDArray[np.int64]]:
@@ -105,8 +136,8 @@ class H2HGCNClassifier(ClassifierMixin, _NodeEstimator):  # type: ignore[misc]
     its nearest neighbors.
 
     Args:
-        graph: A PyG ``Data``, the name of a dataset, or anything that ``load_graph`` takes. Each clone of the estimator
-            copies it, but not a file that is named.
+        graph: One graph, as ``h2hgcn.train`` takes it: a PyG ``Data``, the name of a dataset, a file, and others. Each
+            clone of the estimator copies it, but not a file that is named.
         model, dim, layers, epochs, lr, device, search, settings: As for ``h2hgcn.train``. In a search of scikit-learn,
             ``search="none"`` saves the one that ``fit`` would do each time.
         final: Whether to train again on all of ``X`` once the number of epochs was chosen on held-out rows.
@@ -117,35 +148,6 @@ class H2HGCNClassifier(ClassifierMixin, _NodeEstimator):  # type: ignore[misc]
         run_: The ``Run``, with the metrics on rows that were held out of ``X``; ``run_.final`` predicts.
         classes_: The classes, in the order of ``predict_proba``.
     """
-
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        model: str = "h2h-gcn",
-        dim: int | None = None,
-        layers: int | None = None,
-        epochs: int | None = None,
-        lr: float | None = None,
-        settings: dict[str, Any] | None = None,
-        search: str = "auto",
-        final: bool = True,
-        n_neighbors: int = 10,
-        device: str | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.graph = graph
-        self.model = model
-        self.dim = dim
-        self.layers = layers
-        self.epochs = epochs
-        self.lr = lr
-        self.settings = settings
-        self.search = search
-        self.final = final
-        self.n_neighbors = n_neighbors
-        self.device = device
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Trains on nodes ``X`` of classes ``y``."""
@@ -165,8 +167,7 @@ class H2HGCNClassifier(ClassifierMixin, _NodeEstimator):  # type: ignore[misc]
         """A probability for each class, in the order of ``classes_``."""
         run = self._trained
         data, nodes = self._rows(X)
-        points = (run.embeddings if data is run.data else run.encode(data)).to(run.device)
-        probabilities = run.task.probabilities(run.model, points, torch.from_numpy(nodes), data).cpu().double().numpy()
+        probabilities = run.predict(data=None if data is run.data else data)[torch.from_numpy(nodes)].double().numpy()
         return probabilities / probabilities.sum(1, keepdims=True)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -188,35 +189,6 @@ class H2HGCNEmbedder(_NodeEstimator):
     Attributes:
         run_: The ``Run`` of link prediction; ``run_.final.embeddings`` are the points on the hyperboloid.
     """
-
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        model: str = "h2h-gcn",
-        dim: int | None = None,
-        layers: int | None = None,
-        epochs: int | None = None,
-        lr: float | None = None,
-        settings: dict[str, Any] | None = None,
-        search: str = "auto",
-        final: bool = True,
-        n_neighbors: int = 10,
-        device: str | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.graph = graph
-        self.model = model
-        self.dim = dim
-        self.layers = layers
-        self.epochs = epochs
-        self.lr = lr
-        self.settings = settings
-        self.search = search
-        self.final = final
-        self.n_neighbors = n_neighbors
-        self.device = device
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Trains on the links of the graph; ``y`` is not used."""
@@ -289,7 +261,7 @@ class H2HGCNLinkPredictor(ClassifierMixin, _GraphEstimator):  # type: ignore[mis
             ids = np.unique(pairs)
             data = Data(num_nodes=len(ids), node_ids=ids, directed=False)
         else:
-            data = _without(opened(self.graph), "y", "edge_attr", "edge_weight", *MASKS)
+            data = _without(_opened(self.graph), "y", "edge_attr", "edge_weight", *MASKS)
             if getattr(data, "structural", False):  # made from links that were held out
                 data = _without(data, "x", "structural", "feature_names")
         if not (y == self.classes_[1]).any():
@@ -347,7 +319,7 @@ def labeled_pairs(graph: Any, random_state: Any = 0) -> tuple[NDArray[Any], NDAr
 
     ``graph`` is what ``H2HGCNLinkPredictor`` takes.
     """
-    data, random = opened(graph), check_random_state(random_state)
+    data, random = _opened(graph), check_random_state(random_state)
     split = split_edges(data, val=0.0, test=0.0, seed=int(random.randint(2**31)))
     absent = AbsentPairs(split.space, distinct_pairs(split.space, split.train))
     drawn = np.unique(absent.draw(2 * len(split.train), random), axis=0)
@@ -358,11 +330,10 @@ def labeled_pairs(graph: Any, random_state: Any = 0) -> tuple[NDArray[Any], NDAr
     return NodeNames(data).ids[pairs[order]], y[order]
 
 
-def opened(graph: Any) -> Data:
+def _opened(graph: Any) -> Data:
     """A graph as a ``Data`` with its number of nodes and its direction."""
     if isinstance(graph, str | PathLike):
-        name = fspath(graph)
-        graph = load_dataset(name) if name in DATASETS else load_graph(name)
+        name, graph = graph, open_graph(GraphChoice(place_of(graph)))
         if not isinstance(graph, Data):
             raise DataError(f"{name} is a collection of graphs; pass one graph")
     elif not isinstance(graph, Data):

@@ -9,7 +9,7 @@ import numpy as np
 from h2hgcn.datasets.arrays import given_ids
 from h2hgcn.datasets.edges import EdgeList, edges_from_matrix
 from h2hgcn.datasets.tables import listed
-from h2hgcn.errors import DataError
+from h2hgcn.errors import DataError, first_line
 from h2hgcn.lazy import import_extra
 
 # The graph of scanpy.pp.neighbors; it writes distances beside it, which are no weights.
@@ -35,8 +35,7 @@ def read_h5ad(path: Path) -> Any:
             warnings.simplefilter("ignore")  # of the format, on which the reader of a graph cannot act
             return anndata.read_h5ad(path)
     except Exception as error:  # h5py and anndata raise whatever they meet
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DataError(f"{path} cannot be read as an AnnData file ({said}); write it again") from error
+        raise DataError(f"{path} cannot be read as an AnnData file ({first_line(error)}); write it again") from error
 
 
 def edges_from_annotated(source: Any, weights: str | bool | None, origin: str) -> EdgeList:
