@@ -24,7 +24,7 @@ from report import parser, publish
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "results" / "versions.jsonl"
-EXTRAS = "explorer,plot,scale,tensorboard,tune"
+EXTRAS = "anndata,explorer,export,hub,plot,scale,tensorboard,tune"
 TOOLS = ("hypothesis", "httpx", "mpmath", "pandas", "pytest", "pytest-timeout", "pytest-xdist", "hatchling", "build")
 # Packaging, pages and the explorer do not depend on these versions; accelerators are elsewhere.
 LEFT_OUT = (
