@@ -205,8 +205,8 @@ def _outcome_of(folder: Path, arguments: tuple[Any, ...]) -> Outcome:
     return outcome
 
 
-# On a machine that is busy otherwise, it takes minutes to start two processes.
-_JOB_SECONDS = 300.0
+# To start two processes, and to give up a silent one.
+_JOB_SECONDS = 90.0
 
 # What a process of a job has otherwise than the first, and whether they may go on.
 MISMATCHES: tuple[tuple[tuple[str, ...], bool], ...] = (
@@ -364,7 +364,7 @@ def can_mount() -> bool:
     return sys.platform == "linux" and os.geteuid() == 0 and shutil.which("mount") is not None
 
 
-KILLS = Part("commands killed at a change of files or at any time", 500, _prepare_kills, killed, patience=120)
-DISKS = Part("commands on a disk that gets full", 100, _prepare_kills, full, patience=120)
+KILLS = Part("commands killed at a change of files or at any time", 500, _prepare_kills, killed, patience=60)
+DISKS = Part("commands on a disk that gets full", 100, _prepare_kills, full, patience=60)
 JOBS = Part("jobs of two processes that differ", 20, _prepare_jobs, mismatched, patience=3 * _JOB_SECONDS)
 SOAK = Part("half a minute of requests to the explorer", 20, _prepare_soak, soak, patience=60)

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
+from torch_geometric import EdgeIndex
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from h2hgcn.geometry.numerics import safe_reciprocal
@@ -41,7 +42,7 @@ def _entries(edge_index: Any, edge_weight: Tensor | None, num_nodes: int | None)
                 f"edge_index must hold integers in the shape (2, edges), but has shape {tuple(edge_index.shape)} and "
                 f"dtype {edge_index.dtype}; transpose or convert it"
             )
-        index = edge_index.as_subclass(Tensor).long()
+        index = (edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index).long()
         columns, rows = index
         if num_nodes is None:
             num_nodes = int(index.max()) + 1 if index.numel() else 0
@@ -310,7 +311,7 @@ def prepare_adjacency(edge_index: Any, edge_weight: Tensor | None = None, num_no
     crow, col, weights = sorted_entries(*entries)
     sums = row_sums(crow, weights)
     if len(sums):
-        lowest, highest = sums.aminmax()
+        lowest, highest = sums.detach().aminmax()
         if lowest <= 0:
             raise ValueError(
                 f"all neighbor weights of node {int(sums.argmin())} are zero, its self-loop's too; give it a positive "
