@@ -178,8 +178,9 @@ class LinkScores:
         pairs, bounds = pairs[kept], bounds[:, kept]
         if not self.slopes.any():
             return pairs
-        products = (self._queries[pairs[:, 0]] * self._points[pairs[:, 1]]).sum(1).numpy()
-        return pairs[self._bounds(pairs, products, bounds) >= least - _ROUNDING]
+        parts = np.array_split(pairs, 1 + len(pairs) // _PENDING)  # of all at once, coordinates take gigabytes
+        products = [(self._queries[part[:, 0]] * self._points[part[:, 1]]).sum(1).numpy() for part in parts]
+        return pairs[self._bounds(pairs, np.concatenate(products), bounds) >= least - _ROUNDING]
 
     def sharing_blocks(self, most: int | None = None) -> list[Nodes]:
         """All nodes in blocks for ``sharing``, of about as many paths each."""
