@@ -34,6 +34,33 @@ from h2hgcn.training.names import NodeNames
 class _GraphEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not annotated
     """What the estimators share: their graph, and how they are trained."""
 
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        model: str = "h2h-gcn",
+        dim: int | None = None,
+        layers: int | None = None,
+        epochs: int | None = None,
+        lr: float | None = None,
+        settings: dict[str, Any] | None = None,
+        search: str = "auto",
+        final: bool = True,
+        device: str | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.graph = graph
+        self.model = model
+        self.dim = dim
+        self.layers = layers
+        self.epochs = epochs
+        self.lr = lr
+        self.settings = settings
+        self.search = search
+        self.final = final
+        self.device = device
+        self.random_state = random_state
+
     def _train(self, data: Data, task: str) -> None:
         seed = self.random_state
         if not isinstance(seed, Integral):
@@ -69,18 +96,11 @@ class _NodeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _GraphEs
         device: str | None = None,
         random_state: Any = 0,
     ) -> None:
-        self.graph = graph
-        self.model = model
-        self.dim = dim
-        self.layers = layers
-        self.epochs = epochs
-        self.lr = lr
-        self.settings = settings
-        self.search = search
-        self.final = final
+        super().__init__(
+            graph, model=model, dim=dim, layers=layers, epochs=epochs, lr=lr, settings=settings, search=search,
+            final=final, device=device, random_state=random_state,
+        )  # fmt: skip
         self.n_neighbors = n_neighbors
-        self.device = device
-        self.random_state = random_state
 
     def _bound(self, X: Any) -> tuple[Data, NDArray[np.int64]]:
         """The graph without labels, and the node of each row, for ``fit``."""
@@ -218,33 +238,6 @@ class H2HGCNLinkPredictor(ClassifierMixin, _GraphEstimator):  # type: ignore[mis
         run_: The ``Run``; ``run_.final.recommend(node)`` lists the likeliest links that ``X`` does not have.
         classes_: The two classes; the second one is a link.
     """
-
-    def __init__(
-        self,
-        graph: Any = None,
-        *,
-        model: str = "h2h-gcn",
-        dim: int | None = None,
-        layers: int | None = None,
-        epochs: int | None = None,
-        lr: float | None = None,
-        settings: dict[str, Any] | None = None,
-        search: str = "auto",
-        final: bool = True,
-        device: str | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.graph = graph
-        self.model = model
-        self.dim = dim
-        self.layers = layers
-        self.epochs = epochs
-        self.lr = lr
-        self.settings = settings
-        self.search = search
-        self.final = final
-        self.device = device
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Trains on the links among the pairs ``X``, all of them if ``y`` is None.

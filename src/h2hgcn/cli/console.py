@@ -109,7 +109,7 @@ def starting() -> Status:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Shown on a terminal, and told how many of how many are done."""
+    """Shown on a terminal; call it with how many of how many are done."""
     with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -99,7 +99,7 @@ def _run_table(
         console.tell("all of these runs are finished")
         return True
     busy = _run_missing(missing, records, place, data, jobs)
-    if busy and len(unfinished(missing, records)) == len(busy):  # else it was told to stop
+    if busy and len(unfinished(missing, records)) == len(busy):  # else it was asked to stop
         busy = _run_missing(busy, records, place, data, jobs, _WAIT_SECONDS)
     busy = unfinished(busy, records)
     if busy:

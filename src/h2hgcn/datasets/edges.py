@@ -381,7 +381,7 @@ def edges_from_pyg(data: Any, weights: str | bool | None) -> EdgeList:
 
 
 def num_nodes_of(data: Any) -> int:
-    """What is said, else the rows of what belongs to nodes: PyG's own guess does not ask ``y`` and ``node_ids``."""
+    """What is given, else the rows of what belongs to nodes: PyG's own guess does not ask ``y`` and ``node_ids``."""
     if data.x is None and "num_nodes" not in data:
         rows = next((part for part in (getattr(data, "node_ids", None), data.y) if part is not None), None)
         if rows is not None and np.ndim(rows) > 0:

@@ -63,7 +63,7 @@ def load_graphs(
             node labels of a TU dataset; where there are none, and with False, the structural ones of ``load_graph``.
         weights, directed, columns, header, delimiter, comment: As for ``load_graph``, the same for all files.
 
-    What was left out, made up or assumed is in ``notes``, and said once as a ``DataWarning``.
+    What was left out, made up or assumed is in ``notes``, and given once as a ``DataWarning``.
     """
     path = Path(expanduser(folder))
     if not path.is_dir():
@@ -122,7 +122,7 @@ def _file_graphs(
         graphs.append(graph)
     for kind, same in remarks.items():
         if "no features" not in kind:
-            notes.append(same[0] + (f" (and the like in {len(same) - 1} more)" if len(same) > 1 else ""))
+            notes.append(same[0] + (f" (similar in {len(same) - 1} more)" if len(same) > 1 else ""))
     notes += [note for note in graphs[0].notes if note == structural_note(bool(graphs[0].directed))]
     ids = list(sources)
     classes = None if labels is None or labels is False else _classes(labels, ids, notes, text)
@@ -318,7 +318,7 @@ def _tu_features(tu: "TUGraphs", where: Path, features: Any) -> tuple[torch.Tens
     if features is None:
         return torch.from_numpy(x), columns
     wanted = list(features)
-    # a label that these graphs lack is a column of zeros, one that the model does not know cannot be told
+    # a label that these graphs lack is a column of zeros, one that the model does not know cannot be used
     strange = [name for name in wanted if name not in columns and not name.startswith(_NODE_LABEL)]
     if strange:
         raise DataError(f"{where}: no node has {strange[0]!r}; the columns are {listed(columns)}")

@@ -38,7 +38,7 @@ def read_labels(
     """Classes of nodes: a file or DataFrame with an id, a label and perhaps a column ``split``; an array, or a mapping
     by id.
 
-    ``known`` are the ids of the edges, by which a header is told from a row; ``id_names`` are names of id columns.
+    ``known`` are the ids of the edges, which tell a header from a row; ``id_names`` are names of id columns.
     """
     given, column, origin, notes = open_values(
         source, "labels", ("y", "labels"), known, text or TextFormat(), _LABEL_NAMES, id_names

@@ -107,7 +107,7 @@ def load_graph(
 
     The folder of a converted graph (``convert_graph``) is mapped into memory, and goes without the other arguments.
     Self-loops and repeated edges are left out. What was left out, made up or taken for granted is in ``notes``, and
-    said once as a ``DataWarning``. Node ids, integers or texts, are sorted; ``node_ids[i]`` is the id of node ``i``.
+    given once as a ``DataWarning``. Node ids, integers or texts, are sorted; ``node_ids[i]`` is the id of node ``i``.
     """
     if isinstance(edges, str | Path) and Path(edges).is_dir():
         others = (features, labels, weights, directed, columns, header, delimiter, comment)
@@ -431,7 +431,7 @@ def options_of(
 
 def has_split(edges: str | None, labels: str | None, text: TextFormat | None = None) -> bool:
     """Whether the files of a graph have a split of its nodes, as far as their headers say: a column beside the labels,
-    or masks beside the edges. What is wrong with a file is said when it is loaded.
+    or masks beside the edges. What is wrong with a file is reported when it is loaded.
     """
     try:
         if labels is not None and Path(labels).is_file() and file_kind(Path(labels)) not in (".npy", ".npz"):

@@ -66,7 +66,7 @@ class NodeValues:
 
 
 def aligned(values: NodeValues, nodes: Ids, what: str, unlinked: Unlinked, notes: list[str]) -> NDArray[np.int64]:
-    """For every node, the row of ``values`` that is its own, or -1. What is to be said goes to ``notes``."""
+    """For every node, the row of ``values`` that is its own, or -1. Notes go to ``notes``."""
     notes.extend(values.notes)
     if values.ids is None:
         count = len(values)
@@ -206,7 +206,7 @@ def read_features(
     """Numbers for nodes: a file or DataFrame with an id and a number in every other column, or with the columns id,
     ``feature`` and ``value``; an array, or a mapping.
 
-    ``known`` are the ids of the edges, by which a header is told from a row.
+    ``known`` are the ids of the edges, which tell a header from a row.
     """
     arrays, text = arrays or Arrays(), text or TextFormat()
     given, column, origin, notes = open_values(

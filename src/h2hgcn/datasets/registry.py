@@ -304,7 +304,7 @@ def _synthetic(root: Root) -> Any:
 
 
 def _published(files: Callable[..., SourceFolder], load: str, *name: str, **protocols: str) -> dict[str, Any]:
-    """What ``NamedDataset`` is told of files and the function that reads them."""
+    """The files of a ``NamedDataset`` and the function that reads them."""
     return {"load": partial(_call, f"benchmarks.{load}", *name), "files": files(*name), "protocols": protocols}
 
 

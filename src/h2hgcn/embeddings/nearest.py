@@ -144,7 +144,7 @@ _PRODUCTS = 1 << 25
 
 
 class Vectors(NamedTuple):
-    """Points as an inner-product search wants them; ``places`` is where nearness is told by Euclidean distance."""
+    """Points as an inner-product search wants them; ``places`` is where nearness is measured by Euclidean distance."""
 
     points: torch.Tensor
     data: NDArray[np.float32]

@@ -122,7 +122,7 @@ def default_models(flags: Sections, files: Sequence[Layer] = (), root: Path | No
     first = read_experiment(_shared(flags, files))
     first.check_held_out()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # said when the comparison opens the graph
+        warnings.simplefilter("ignore", DataWarning)  # given when the comparison opens the graph
         data = open_graph(first.graph, root)
     usual: Sequence[str] = _WITHOUT_FEATURES if getattr(data, "structural", False) else _WITH_FEATURES
     usual = _OF_COLLECTIONS if first.task.of_collections else usual
@@ -183,7 +183,7 @@ def check_varied(comparison: Comparison, data: Any) -> None:
     if not comparison.vary_split or len(comparison.seeds) < 2:
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # said when the task is bound
+        warnings.simplefilter("ignore", DataWarning)  # given when the task is bound
         tests = [read_experiment(cell.flags, cell.files).task.bind(data).split.test for cell in comparison.cells[:2]]
     if np.array_equal(*tests):
         task, graph = comparison.first.task, comparison.first.graph
@@ -269,7 +269,7 @@ def tabulate(comparison: Comparison, outcomes: Mapping[tuple[str, int], Outcome]
 
 
 def _has_learnt(row: Row, metric: str, majority: float | None) -> bool:
-    """Whether links are ranked better than by lot, or classes told better than by always saying the same."""
+    """Whether links are ranked better than by lot, or classes predicted better than by always taking the same."""
     if row.mean is None or row.val_mean is None:
         return False
     if metric == "auc":

@@ -162,7 +162,7 @@ class H2HConv(MessagePassing):  # type: ignore[misc]  # PyG is not annotated
         """
         if isinstance(points, tuple):
             return self._bipartite(*points, edge_index, edge_weight)
-        edge_weight = self.explained(edge_index, edge_weight)
+        edge_weight = self.masked_weight(edge_index, edge_weight)
         check_width(points, self.in_dim)
         if points.dim() != 2:
             raise ValueError(f"points must be one row for each node, but have shape {tuple(points.shape)}")
@@ -187,7 +187,7 @@ class H2HConv(MessagePassing):  # type: ignore[misc]  # PyG is not annotated
         """Not used. If it were inherited, PyG would write source code for it to the temporary folder."""
         raise NotImplementedError("H2HConv has no messages of single edges; call the layer itself")
 
-    def explained(self, edge_index: Any, edge_weight: Tensor | None) -> Tensor | None:
+    def masked_weight(self, edge_index: Any, edge_weight: Tensor | None) -> Tensor | None:
         """The edge weights, times the mask that ``torch_geometric.explain`` has set, if any; loops are not masked."""
         mask = self._edge_mask if self.explain else None
         if mask is None:

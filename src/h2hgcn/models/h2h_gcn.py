@@ -142,7 +142,7 @@ class H2HGCN(Encoder):
         ``nodes`` see ``NodeVectors``.
         """
         check_features(x, self.in_features)
-        edge_weight = self.all_convs()[0].explained(edge_index, edge_weight)
+        edge_weight = self.all_convs()[0].masked_weight(edge_index, edge_weight)
         adjacency = adjacency_of(edge_index, edge_weight, x.shape[0])
         points = self.origin_map(x, None if self.vectors is None else self.vectors(nodes, adjacency))
         for conv, graph in zip(self.all_convs(), adjacency.layer_graphs(self.num_layers), strict=True):

@@ -112,7 +112,7 @@ class ExplainableModel(nn.Module):
 
     def points(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, nodes: Tensor | None) -> Tensor:
         """The points of all nodes, which are the training nodes ``nodes``."""
-        weight = self.gate.explained(edge_index, edge_weight)
+        weight = self.gate.masked_weight(edge_index, edge_weight)
         adjacency, encoder = prepare_adjacency(edge_index, weight, len(x)), self.model.encoder
         options = {} if nodes is None or node_vectors_of(encoder) is None else {"nodes": nodes}
         points: Tensor = encoder(self.model.scaling(x), adjacency, **options)
